@@ -1,0 +1,1 @@
+//! An embedded Blob service, to try the client on, to test with, and to measure against.

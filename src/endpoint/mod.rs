@@ -1,0 +1,155 @@
+//! Where bytes come from and go to, alike for the engine: [`Source`] lists and opens, [`Reader`] hands out blocks, [`Sink`] takes
+//! them and commits.
+//!
+//! A file, a pipe and a blob look the same here. The engine knows these traits and nothing behind them; which endpoint an
+//! argument means is decided in [`open`]. All trait methods may be called from any task of the runtime.
+
+use crate::attributes::Replace;
+use crate::chunks::Chunks;
+use crate::error::{Error, Result};
+use std::future::Future;
+use std::pin::Pin;
+use std::time::SystemTime;
+use tokio::sync::mpsc;
+
+/// What the trait methods return: a future that may move between threads.
+pub type Task<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// One object a source has, and where it lands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// What the source needs to open it again: for files the path as the user would type it.
+    pub source: String,
+    /// Name at the destination, raw (not percent-encoded), `/`-separated.
+    pub target: String,
+}
+
+/// What a listing says about one thing it met.
+#[derive(Debug)]
+pub enum Found {
+    /// An object to move.
+    Item(Item),
+    /// Left out on purpose (link, FIFO, socket, device): counted as skipped and named.
+    Skipped {
+        /// What it is, escaped for a terminal.
+        name: String,
+        /// Why it is left out.
+        reason: &'static str,
+    },
+    /// Meant to be moved, and cannot be (unreadable folder, bad name): counted as failed.
+    Failed {
+        /// What it is, escaped for a terminal.
+        name: String,
+        /// Why.
+        error: Error,
+    },
+}
+
+/// Where a listing goes: batches, so that a million small files do not cost a million wake-ups. Bounded, so that a listing
+/// never runs far ahead of the transfer.
+pub type Listing = mpsc::Sender<Vec<Found>>;
+
+/// Something that has objects to read.
+pub trait Source: Send + Sync {
+    /// Reports everything there is. Called once a job, from a task of its own; ends when all has been sent, or quietly when
+    /// the receiver is gone.
+    ///
+    /// # Errors
+    /// Only what bars the whole listing, e.g. `SourceNotFound`; a part that cannot be read is a [`Found::Failed`].
+    fn list<'a>(&'a self, out: Listing) -> Task<'a, Result<()>>;
+
+    /// Opens one object. Called once an item, by the lane that will start on it; many at a time.
+    fn open<'a>(&'a self, item: &'a Item) -> Task<'a, Result<Box<dyn Reader>>>;
+
+    /// The source as the user would recognise it, fit for messages.
+    fn describe(&self) -> String;
+}
+
+/// What is known of an object once it is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// Length in bytes; `None` for a pipe.
+    pub len: Option<u64>,
+    /// Last change; `None` where there is no such thing.
+    pub modified: Option<SystemTime>,
+}
+
+/// An object open for reading.
+pub trait Reader: Send + Sync {
+    /// Length and time as they were when it was opened.
+    fn facts(&self) -> Facts;
+
+    /// Reads `len` bytes at `offset`. Of known length: any order, many at a time, and always exactly `len` bytes. Of unknown
+    /// length: in order, one at a time, and fewer bytes than asked for mean the end.
+    ///
+    /// # Errors
+    /// `SourceChanged` if it has become shorter, `SourceUnreadable` otherwise.
+    fn read<'a>(&'a self, offset: u64, len: u64) -> Task<'a, Result<Chunks>>;
+
+    /// Called before the commit (and before a small object is sent whole, after it was read).
+    ///
+    /// # Errors
+    /// `SourceChanged` if length, time or identity differ from what they were when it was opened.
+    fn check_unchanged(&self) -> Result<()>;
+}
+
+/// The bytes of one request and their checksum, computed once where they were read.
+#[derive(Debug, Clone)]
+pub struct Payload {
+    /// The bytes.
+    pub data: Chunks,
+    /// CRC-64/NVME over them.
+    pub crc64: u64,
+}
+
+/// A block's id, as raw bytes: see `transfer::block_id` for what they mean. Sinks write it as 44 characters of base64.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BlockId(pub [u8; 32]);
+
+/// What a commit, or a whole object, carries besides its bytes; everything else about it is the sink's (content type by name,
+/// metadata asked for).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Finish {
+    /// MD5 of the whole object, to be stored with it.
+    pub content_md5: Option<[u8; 16]>,
+    /// When it may replace what is there.
+    pub replace: Replace,
+}
+
+/// What a sink can take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest object in one [`Sink::put`], bytes.
+    pub whole: u64,
+    /// Largest block, bytes.
+    pub block: u64,
+    /// Most blocks of one object.
+    pub blocks: u32,
+}
+
+/// Something objects are written to. Each method retries inside; an error is final.
+pub trait Sink: Send + Sync {
+    /// What it can take; asked once a job.
+    fn limits(&self) -> Limits;
+
+    /// Refuses a name it could never store, before anything is read or sent.
+    ///
+    /// # Errors
+    /// `Name`, saying which rule is broken.
+    fn check_name(&self, target: &str) -> Result<()>;
+
+    /// Writes a whole object in one go, atomically. Dropping the future leaves the old object or the new one.
+    fn put<'a>(&'a self, target: &'a str, payload: Payload, finish: Finish) -> Task<'a, Result<()>>;
+
+    /// Stages one block; invisible until [`Sink::commit`]. Any order, many at a time; staging the same id again replaces it.
+    fn put_block<'a>(&'a self, target: &'a str, id: BlockId, payload: Payload) -> Task<'a, Result<()>>;
+
+    /// Makes the object from staged blocks, in this order, atomically. Called once, after every block was acknowledged.
+    fn commit<'a>(&'a self, target: &'a str, ids: &'a [BlockId], finish: Finish) -> Task<'a, Result<()>>;
+
+    /// Whether an object is there, and since when. Called only where `--overwrite` needs it before many blocks are sent.
+    fn look<'a>(&'a self, target: &'a str) -> Task<'a, Result<Option<Facts>>>;
+
+    /// An object's place as the user would recognise it, without secrets.
+    fn describe(&self, target: &str) -> String;
+}

@@ -1,0 +1,5 @@
+//! The `blobjet` command; everything is in the library.
+
+fn main() -> std::process::ExitCode {
+    blobjet::cli::main()
+}

@@ -1,0 +1,10 @@
+//! The wire: requests to the Azure Blob service and its answers, over HTTP/1.1.
+//!
+//! [`client`] holds the one retry loop, with signing inside it; [`transport`] the connections below it; [`blob`] and
+//! [`container`] the operations above it, named as the service names them. This layer knows no file, no job and no progress.
+
+pub mod request;
+pub mod stats;
+
+/// `x-ms-version` sent with every request: the newest that Azurite 3.35 takes, and it has every limit we use.
+pub const VERSION: &str = "2025-11-05";

@@ -1,0 +1,108 @@
+//! What the wire counts about itself: requests, retries by cause, bytes, latencies. Shared by reference, read by anyone.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Why a request was sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RetryCause {
+    /// 503 or 429: the service asked us to slow down.
+    Throttled,
+    /// 500, 502, 504, 408.
+    ServerError,
+    /// Connection refused, reset, cut.
+    Connection,
+    /// No byte moved for too long.
+    NoProgress,
+    /// The service found a checksum mismatch.
+    Checksum,
+}
+
+/// Names of the causes, in the order of [`RetryCause`], as they stand in JSON and in the summary.
+pub const RETRY_CAUSES: [&str; 5] = ["throttled", "server error", "connection", "no progress", "checksum"];
+
+/// Upper edges of the latency buckets are `2^(i/4)` ms: 96 buckets reach from 1 ms to over four hours.
+const BUCKETS: usize = 96;
+
+/// Counters of one client. All relaxed: they order nothing.
+#[derive(Debug)]
+pub struct Stats {
+    /// Requests sent, retries included.
+    pub requests: AtomicU64,
+    /// Bytes written to sockets (heads and bodies, before TLS).
+    pub bytes_sent: AtomicU64,
+    retries: [AtomicU64; RETRY_CAUSES.len()],
+    latency: [AtomicU64; BUCKETS],
+}
+
+impl Default for Stats {
+    fn default() -> Self {
+        Stats {
+            requests: AtomicU64::new(0),
+            bytes_sent: AtomicU64::new(0),
+            retries: [const { AtomicU64::new(0) }; RETRY_CAUSES.len()],
+            latency: [const { AtomicU64::new(0) }; BUCKETS],
+        }
+    }
+}
+
+impl Stats {
+    /// Counts a retry.
+    pub fn retried(&self, cause: RetryCause) {
+        self.retries[cause as usize].fetch_add(1, Relaxed);
+    }
+
+    /// Retries so far, by cause.
+    pub fn retries(&self) -> [u64; RETRY_CAUSES.len()] {
+        std::array::from_fn(|i| self.retries[i].load(Relaxed))
+    }
+
+    /// Counts an answered request that took this long from first byte out to head in.
+    pub fn answered(&self, took: Duration) {
+        let ms = took.as_secs_f64() * 1000.0;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped below to the table")]
+        let bucket = (ms.max(1.0).log2() * 4.0).ceil() as usize;
+        self.latency[bucket.min(BUCKETS - 1)].fetch_add(1, Relaxed);
+    }
+
+    /// The latency below which this share (0 to 1) of the answered requests stayed, to within 19 %; `None` before the first.
+    pub fn latency(&self, share: f64) -> Option<Duration> {
+        let counts: Vec<u64> = self.latency.iter().map(|c| c.load(Relaxed)).collect();
+        let total: u64 = counts.iter().sum();
+        if total == 0 {
+            return None;
+        }
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of a count"
+        )]
+        let wanted = ((total as f64 * share).ceil() as u64).max(1);
+        let mut seen = 0;
+        let bucket = counts.iter().position(|count| {
+            seen += count;
+            seen >= wanted
+        })?;
+        #[expect(clippy::cast_precision_loss, reason = "at most 95")]
+        Some(Duration::from_secs_f64(2f64.powf(bucket as f64 / 4.0) / 1000.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentile_is_within_a_bucket() {
+        let stats = Stats::default();
+        assert_eq!(stats.latency(0.5), None);
+        for ms in 1..=100 {
+            stats.answered(Duration::from_millis(ms));
+        }
+        let median = stats.latency(0.5).unwrap().as_secs_f64() * 1000.0;
+        assert!((50.0..=60.0).contains(&median), "{median}");
+        let p99 = stats.latency(0.99).unwrap().as_secs_f64() * 1000.0;
+        assert!((99.0..=118.0).contains(&p99), "{p99}");
+    }
+}

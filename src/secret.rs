@@ -1,0 +1,113 @@
+//! Values that must never be shown, and URLs that may be.
+//!
+//! [`Secret`] prints as `REDACTED`; [`SafeUrl`] is a URL whose signature has been taken out. Nothing else in the crate prints
+//! a URL, a key or a token.
+
+use std::fmt;
+
+/// A key, token or signature. `Debug` and `Display` print `REDACTED`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a secret.
+    pub fn new(value: impl Into<String>) -> Self {
+        Secret(value.into())
+    }
+
+    /// The value itself, for signing or sending; never for a message.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("REDACTED")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("REDACTED")
+    }
+}
+
+/// A URL fit for messages, logs and reports: the value of every `sig` parameter and any userinfo are replaced by `REDACTED`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SafeUrl(String);
+
+impl SafeUrl {
+    /// Takes the secrets out of a URL. Works on any text, parsable or not: every `sig` parameter (any case, also with an
+    /// escaped letter such as `%73ig`) loses its value, and `user:password@` before the host goes.
+    pub fn new(url: &str) -> Self {
+        SafeUrl(redact_query(&redact_userinfo(url)))
+    }
+}
+
+impl fmt::Display for SafeUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn redact_userinfo(url: &str) -> String {
+    let Some(start) = url.find("://").map(|i| i + 3) else { return url.to_owned() };
+    let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |i| start + i);
+    match url[start..end].rfind('@') {
+        Some(at) => format!("{}REDACTED{}", &url[..start], &url[start + at..]),
+        None => url.to_owned(),
+    }
+}
+
+fn redact_query(url: &str) -> String {
+    let mut out = String::with_capacity(url.len());
+    for (i, part) in url.split_inclusive(['?', '&', '#', ' ', '"', '\'', '\n']).enumerate() {
+        let (body, delimiter) = match part.char_indices().next_back() {
+            Some((at, c)) if "?&# \"'\n".contains(c) => part.split_at(at),
+            _ => (part, ""),
+        };
+        match body.split_once('=') {
+            Some((name, _)) if i > 0 && is_sig(name) => {
+                out.push_str(name);
+                out.push_str("=REDACTED");
+            }
+            _ => out.push_str(body),
+        }
+        out.push_str(delimiter);
+    }
+    out
+}
+
+fn is_sig(name: &str) -> bool {
+    percent_encoding::percent_decode_str(name).decode_utf8_lossy().eq_ignore_ascii_case("sig")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signature_goes_and_the_rest_stays() {
+        for (url, safe) in [
+            (
+                "https://a.blob.core.windows.net/c?sv=1&sig=abc%2B%3D&sp=rw",
+                "https://a.blob.core.windows.net/c?sv=1&sig=REDACTED&sp=rw",
+            ),
+            ("https://a/c?SIG=abc", "https://a/c?SIG=REDACTED"),
+            ("https://a/c?%73ig=abc&se=2030", "https://a/c?%73ig=REDACTED&se=2030"),
+            ("https://a/c?sig=a/b+c==", "https://a/c?sig=REDACTED"),
+            ("http://user:pw@proxy:8080/x", "http://REDACTED@proxy:8080/x"),
+            ("https://a/sig=not-a-parameter", "https://a/sig=not-a-parameter"),
+            ("not a url", "not a url"),
+        ] {
+            assert_eq!(SafeUrl::new(url).to_string(), safe);
+        }
+    }
+
+    #[test]
+    fn secret_never_prints() {
+        let secret = Secret::new("key");
+        assert_eq!(format!("{secret} {secret:?}"), "REDACTED REDACTED");
+    }
+}

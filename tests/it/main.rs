@@ -1,0 +1,5 @@
+//! The one integration-test binary: the real program and library against the embedded service.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod layers;
