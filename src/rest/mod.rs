@@ -4,6 +4,7 @@
 //! [`container`] the operations above it, named as the service names them. This layer knows no file, no job and no progress.
 
 pub mod auth;
+pub mod location;
 pub mod request;
 pub mod stats;
 
