@@ -4,7 +4,9 @@
 //! [`container`] the operations above it, named as the service names them. This layer knows no file, no job and no progress.
 
 pub mod auth;
+pub mod date;
 pub mod location;
+pub mod model;
 pub mod request;
 pub mod stats;
 
