@@ -44,6 +44,25 @@ impl Chunks {
         digest.finalize()
     }
 
+    /// The `len` bytes at `offset`, sharing the memory; shorter where there are fewer.
+    pub fn slice(&self, offset: u64, len: u64) -> Self {
+        let mut out = Chunks::default();
+        let (mut skip, mut left) = (offset, len);
+        for piece in self.iter() {
+            let have = piece.len() as u64;
+            let start = skip.min(have);
+            let take = left.min(have - start);
+            skip -= start;
+            left -= take;
+            if take > 0 {
+                // Both lie within the piece, whose length is a usize.
+                let at = usize::try_from(start).unwrap_or(usize::MAX);
+                out.push(piece.slice(at..at + usize::try_from(take).unwrap_or(usize::MAX)));
+            }
+        }
+        out
+    }
+
     /// Appends a piece.
     pub fn push(&mut self, piece: Bytes) {
         self.0 = match std::mem::take(&mut self.0) {
@@ -77,6 +96,20 @@ mod tests {
     fn crc64_is_the_published_one() {
         for (data, crc) in [("", 0), ("123456789", 0xAE8B_1486_0A79_9888), ("Hello World!", 0x02E5_1CC8_5EFC_E1A5)] {
             assert_eq!(Chunks::from(Bytes::from(data)).crc64(), crc, "{data}");
+        }
+    }
+
+    #[test]
+    fn slices_run_across_pieces() {
+        let mut chunks = Chunks::default();
+        for piece in ["ab", "c", "def"] {
+            chunks.push(Bytes::from(piece));
+        }
+        for (offset, len, expected) in
+            [(0, 6, "abcdef"), (1, 3, "bcd"), (2, 1, "c"), (3, 9, "def"), (6, 1, ""), (9, 9, ""), (0, 0, "")]
+        {
+            let slice: Vec<u8> = chunks.slice(offset, len).iter().flat_map(|b| b.to_vec()).collect();
+            assert_eq!(slice, expected.as_bytes(), "{offset}+{len}");
         }
     }
 

@@ -1,4 +1,17 @@
 //! The engine: moves the objects of a [`Source`](crate::endpoint::Source) into a [`Sink`](crate::endpoint::Sink).
 //!
-//! It decides sizes ([`plan`]), names blocks ([`block_id`]), keeps memory in bounds ([`budget`]), runs the lanes ([`engine`])
-//! and counts ([`progress`]). It never sees a header, a status code or a URL.
+//! It decides sizes ([`plan`]), names blocks ([`block_id`]), keeps memory in bounds ([`budget`]), runs the lanes ([`engine`]),
+//! counts ([`progress`]) and stops when told ([`stop`]). It never sees a header, a status code or a URL.
+
+pub mod block_id;
+pub mod budget;
+pub mod engine;
+mod md5;
+mod object;
+pub mod overwrite;
+pub mod plan;
+pub mod progress;
+mod queue;
+mod staged;
+pub mod stop;
+mod stream;

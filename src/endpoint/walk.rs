@@ -1,0 +1,244 @@
+//! Walks folders on a blocking thread and reports what it meets, in batches. Opens nothing and asks for no sizes: the kind of an
+//! entry comes with its name, at 0.3 us each.
+//!
+//! An unreadable folder is reported and never taken for an empty one.
+
+use crate::endpoint::name::{shown, usable};
+use crate::endpoint::{Found, Item, Listing};
+use crate::error::{Error, Kind};
+use std::ffi::OsStr;
+use std::fs::{self, FileType, Metadata};
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Entries a batch.
+const BATCH: usize = 256;
+
+/// Why links are skipped.
+pub const LINK: &str = "symbolic link (--follow-symlinks follows it)";
+/// Why a link back to a folder it lies in is skipped.
+pub const LOOP: &str = "symbolic link to a folder it lies in (a loop)";
+/// Why folders are skipped without `--recursive`.
+pub const FOLDER: &str = "folder (--recursive takes it)";
+/// Why FIFOs are skipped.
+pub const FIFO: &str = "FIFO";
+/// Why sockets are skipped.
+pub const SOCKET: &str = "socket";
+/// Why devices are skipped.
+pub const DEVICE: &str = "device";
+
+/// What a walk does with folders and links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rules {
+    pub(super) recursive: bool,
+    pub(super) follow: bool,
+}
+
+/// Stops when nobody listens any more.
+pub(super) type Flow = ControlFlow<()>;
+
+/// A walk under way.
+pub(super) struct Walk {
+    rules: Rules,
+    out: Listing,
+    batch: Vec<Found>,
+}
+
+/// A folder to read, and the folders it lies in (kept only where links are followed).
+struct Folder {
+    path: String,
+    prefix: String,
+    chain: Option<Arc<Ancestor>>,
+}
+
+struct Ancestor {
+    id: (u64, u64),
+    above: Option<Arc<Ancestor>>,
+}
+
+impl Walk {
+    pub(super) fn new(rules: Rules, out: Listing) -> Self {
+        Walk { rules, out, batch: Vec::with_capacity(BATCH) }
+    }
+
+    /// Reports what is in a folder; names are `prefix` and the path within it. The folder itself may be a link.
+    pub(super) fn tree(&mut self, root: &str, prefix: &str) -> Flow {
+        let mut folders = Vec::new();
+        match self.enter(root, prefix, None, || fs::metadata(root)) {
+            Ok(Some(folder)) => folders.push(folder),
+            Ok(None) => {}
+            Err(error) => self.failed(root.to_owned(), unreadable(root, error))?,
+        }
+        self.drain(folders)
+    }
+
+    /// Reports one thing that was named or matched, a folder with all that is in it.
+    pub(super) fn thing(&mut self, path: String, target: String, kind: FileType) -> Flow {
+        let mut folders = Vec::new();
+        self.meet(path, target, kind, None, &mut folders)?;
+        self.drain(folders)
+    }
+
+    /// Reports something that fails.
+    pub(super) fn failed(&mut self, name: String, error: Error) -> Flow {
+        self.push(Found::Failed { name, error })
+    }
+
+    /// Sends what is left.
+    pub(super) fn finish(&mut self) -> Flow {
+        self.flush()
+    }
+
+    fn drain(&mut self, mut folders: Vec<Folder>) -> Flow {
+        while let Some(folder) = folders.pop() {
+            self.read(&folder, &mut folders)?;
+        }
+        Flow::Continue(())
+    }
+
+    fn read(&mut self, folder: &Folder, folders: &mut Vec<Folder>) -> Flow {
+        let entries = match fs::read_dir(&folder.path) {
+            Ok(entries) => entries,
+            Err(error) => return self.failed(folder.path.clone(), unreadable(&folder.path, error)),
+        };
+        for entry in entries {
+            let entry = match entry {
+                Ok(entry) => entry,
+                // What was not read is unknown: the folder is named, and not tried for ever.
+                Err(error) => return self.failed(folder.path.clone(), unreadable(&folder.path, error)),
+            };
+            let name = entry.file_name();
+            let text = match usable(&name) {
+                Ok(text) => text,
+                Err(error) => {
+                    self.failed(shown(Path::new(&folder.path).join(&name).as_os_str()), error)?;
+                    continue;
+                }
+            };
+            let path = join(&folder.path, text);
+            match entry.file_type() {
+                Ok(kind) => {
+                    let target = format!("{}{text}", folder.prefix);
+                    self.meet(path, target, kind, folder.chain.as_ref(), folders)?;
+                }
+                Err(error) => self.failed(path.clone(), unreadable(&path, error))?,
+            }
+        }
+        Flow::Continue(())
+    }
+
+    fn meet(
+        &mut self,
+        path: String,
+        target: String,
+        mut kind: FileType,
+        chain: Option<&Arc<Ancestor>>,
+        folders: &mut Vec<Folder>,
+    ) -> Flow {
+        let mut followed: Option<Metadata> = None;
+        if kind.is_symlink() {
+            if !self.rules.follow {
+                return self.skipped(path, LINK);
+            }
+            match fs::metadata(&path) {
+                Ok(metadata) => {
+                    kind = metadata.file_type();
+                    followed = Some(metadata);
+                }
+                Err(error) => {
+                    let doing = format!("cannot follow the symbolic link {}", shown(OsStr::new(&path)));
+                    return self.failed(path, Error::new(Kind::SourceUnreadable, doing).with_source(error));
+                }
+            }
+        }
+        if kind.is_file() {
+            return self.push(Found::Item(Item { source: path, target }));
+        }
+        if !kind.is_dir() {
+            return self.skipped(path, special(kind));
+        }
+        if !self.rules.recursive {
+            return self.skipped(path, FOLDER);
+        }
+        let metadata = || followed.map_or_else(|| fs::metadata(&path), Ok);
+        match self.enter(&path, &format!("{target}/"), chain, metadata) {
+            Ok(Some(folder)) => {
+                folders.push(folder);
+                Flow::Continue(())
+            }
+            Ok(None) => self.skipped(path, LOOP),
+            Err(error) => {
+                let error = unreadable(&path, error);
+                self.failed(path, error)
+            }
+        }
+    }
+
+    /// The folder to read, or `None` if it lies in itself. Only links can make that happen, so only where they are followed is
+    /// the folder looked at.
+    fn enter(
+        &self,
+        path: &str,
+        prefix: &str,
+        chain: Option<&Arc<Ancestor>>,
+        metadata: impl FnOnce() -> io::Result<Metadata>,
+    ) -> io::Result<Option<Folder>> {
+        let mut folder = Folder { path: path.to_owned(), prefix: prefix.to_owned(), chain: None };
+        if self.rules.follow {
+            let metadata = metadata()?;
+            let id = (metadata.dev(), metadata.ino());
+            let mut above = chain;
+            while let Some(ancestor) = above {
+                if ancestor.id == id {
+                    return Ok(None);
+                }
+                above = ancestor.above.as_ref();
+            }
+            folder.chain = Some(Arc::new(Ancestor { id, above: chain.cloned() }));
+        }
+        Ok(Some(folder))
+    }
+
+    fn skipped(&mut self, path: String, reason: &'static str) -> Flow {
+        self.push(Found::Skipped { name: shown(OsStr::new(&path)), reason })
+    }
+
+    fn push(&mut self, found: Found) -> Flow {
+        self.batch.push(found);
+        if self.batch.len() >= BATCH { self.flush() } else { Flow::Continue(()) }
+    }
+
+    fn flush(&mut self) -> Flow {
+        if self.batch.is_empty() {
+            return Flow::Continue(());
+        }
+        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
+        match self.out.blocking_send(batch) {
+            Ok(()) => Flow::Continue(()),
+            Err(_) => Flow::Break(()),
+        }
+    }
+}
+
+/// Why something that is neither file, folder nor link is skipped.
+pub(super) fn special(kind: FileType) -> &'static str {
+    if kind.is_fifo() {
+        FIFO
+    } else if kind.is_socket() {
+        SOCKET
+    } else {
+        DEVICE
+    }
+}
+
+/// A path and a name in it, as the user would type it.
+pub(super) fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() || folder.ends_with('/') { format!("{folder}{name}") } else { format!("{folder}/{name}") }
+}
+
+fn unreadable(path: &str, error: io::Error) -> Error {
+    Error::new(Kind::SourceUnreadable, format!("cannot read the folder {}", shown(OsStr::new(path)))).with_source(error)
+}

@@ -1,0 +1,376 @@
+//! Runs a job: one task lists, a fixed number of lanes move. Each lane takes a block of an object already started, or else the
+//! next object; so one large object keeps as many lanes busy as many small ones do.
+//!
+//! Nothing is spawned per object or block. The lanes belong to [`run`] and end with it: dropping its future stops them. What
+//! may be in memory is taken from the budget before it is read.
+
+use crate::chunks::Chunks;
+use crate::endpoint::{BlockId, Finish, Found, Item, Limits, Payload, Reader, Sink, Source};
+use crate::error::{Error, Kind, Result};
+use crate::transfer::block_id::{BlockName, Fingerprint, Nonce};
+use crate::transfer::budget::Budget;
+use crate::transfer::md5;
+use crate::transfer::object::{Cut, Object, cause};
+use crate::transfer::overwrite::{Gate, Look, Prompt};
+use crate::transfer::plan::{Plan, Tuning, plan, smaller_block};
+use crate::transfer::progress::{Progress, Snapshot};
+use crate::transfer::queue::{Queue, Work};
+use crate::transfer::stop::{Phase, Stop};
+use crate::transfer::stream::Stream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// Batches of a listing that wait at most between the source and the queue.
+const BATCHES: usize = 4;
+
+/// What to move, where, and how.
+#[derive(Clone)]
+pub struct Job {
+    /// Where the objects come from.
+    pub source: Arc<dyn Source>,
+    /// Where they go.
+    pub sink: Arc<dyn Sink>,
+    /// How.
+    pub tuning: Tuning,
+    /// Who is asked under [`Overwrite::Prompt`](crate::transfer::plan::Overwrite::Prompt); without one the answer is no.
+    pub prompt: Option<Prompt>,
+}
+
+/// What came of a job that was not ended by an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Summary {
+    /// The final counters; listed = done + failed + skipped.
+    pub counts: Snapshot,
+    /// From the start to the last answer.
+    pub elapsed: Duration,
+    /// Whether it was told to stop before its end.
+    pub stopped: bool,
+}
+
+/// What became of one object, when nothing went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Done {
+    Moved(u64),
+    Skipped(&'static str),
+}
+
+/// What all lanes share.
+pub(super) struct Shared {
+    pub(super) job: Job,
+    pub(super) limits: Limits,
+    pub(super) budget: Budget,
+    pub(super) gate: Gate,
+    pub(super) progress: Arc<Progress>,
+    pub(super) stop: Stop,
+    queue: Queue,
+    /// Largest object to send in one request; lowered for good when the sink refuses one as too large.
+    whole_limit: AtomicU64,
+}
+
+/// Runs a job to its end, and counts into `progress`.
+///
+/// A failing object is recorded there and does not end the job. Told to [`Phase::Drain`], it takes no more work and ends when
+/// requests in flight have; told to [`Phase::Now`], it drops them. Dropping the future is as good as `Now`. However it ends,
+/// the counters then add up, and no object is half written: staged blocks are invisible and stay for a later run.
+///
+/// # Errors
+/// The first error that would befall every other object as well ([`Error::ends_job`]), as soon as it is met, and what bars the
+/// whole listing. The object that met it is counted as failed without being recorded: this error is its record.
+pub async fn run(job: Job, progress: Arc<Progress>, stop: Stop) -> Result<Summary> {
+    let start = Instant::now();
+    let shared = Arc::new(Shared {
+        limits: job.sink.limits(),
+        budget: Budget::new(job.tuning.memory),
+        gate: Gate::new(job.tuning.overwrite, job.prompt.clone()),
+        whole_limit: AtomicU64::new(job.tuning.whole_limit),
+        queue: Queue::default(),
+        stop: stop.clone(),
+        progress,
+        job,
+    });
+    let mut tasks = JoinSet::new();
+    tasks.spawn(list(Arc::clone(&shared)));
+    for _ in 0..shared.job.tuning.lanes.get() {
+        tasks.spawn(lane(Arc::clone(&shared)));
+    }
+    let (mut drain, mut now) = (stop.clone(), stop);
+    let mut stopped = false;
+    let result = loop {
+        tokio::select! {
+            biased;
+            () = now.reached(Phase::Now) => {
+                stopped = true;
+                break Ok(());
+            }
+            () = drain.reached(Phase::Drain), if !stopped => {
+                stopped = true;
+                shared.queue.close();
+            }
+            ended = tasks.join_next() => match ended {
+                None => break Ok(()),
+                Some(Ok(Ok(()))) => {}
+                Some(Ok(Err(error))) => break Err(error),
+                Some(Err(join)) => match join.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(join) => break Err(Error::new(Kind::Cancelled, "the transfer was stopped").with_source(join)),
+                },
+            },
+        }
+    };
+    tasks.shutdown().await;
+    shared.progress.settle(shared.queue.waiting());
+    result.map(|()| Summary { counts: shared.progress.snapshot(), elapsed: start.elapsed(), stopped })
+}
+
+/// Lists into the queue; what is not an object to move is counted here.
+async fn list(shared: Arc<Shared>) -> Result<()> {
+    let (sender, mut receiver) = mpsc::channel(BATCHES);
+    let take = async {
+        // Taken in here, so that a closed queue drops it and the source sees that nobody listens.
+        let mut receiver = std::mem::replace(&mut receiver, mpsc::channel(1).1);
+        while let Some(batch) = receiver.recv().await {
+            if !shared.queue.push(shared.sort(batch)).await {
+                return;
+            }
+        }
+    };
+    let mut stop = shared.stop.clone();
+    let listing = async {
+        let (result, ()) = tokio::join!(shared.job.source.list(sender), take);
+        result
+    };
+    tokio::select! {
+        biased;
+        // The source may be waiting for a pipe with the list of names in it: it is not waited for.
+        () = stop.reached(Phase::Drain) => return Ok(()),
+        result = listing => result?,
+    }
+    shared.progress.listing_done();
+    shared.queue.listed();
+    Ok(())
+}
+
+async fn lane(shared: Arc<Shared>) -> Result<()> {
+    while shared.stop.phase() == Phase::Run {
+        match shared.queue.next().await {
+            Work::Item(item) => shared.start(item).await?,
+            Work::Block(object, index) => shared.block(&object, index).await?,
+            Work::Turn(stream) => shared.turn(&stream).await?,
+            Work::Wait => {}
+            Work::End => break,
+        }
+    }
+    Ok(())
+}
+
+impl Shared {
+    /// Counts a batch and keeps the objects.
+    fn sort(&self, batch: Vec<Found>) -> Vec<Item> {
+        self.progress.listed(batch.len() as u64);
+        let mut items = Vec::with_capacity(batch.len());
+        for found in batch {
+            match found {
+                Found::Item(item) => items.push(item),
+                Found::Skipped { name, reason } => self.progress.skipped(&name, None, reason),
+                Found::Failed { name, error } => self.progress.failed(&name, None, error),
+            }
+        }
+        items
+    }
+
+    /// Opens an object; moves it if it goes in one request, and shares it out otherwise.
+    async fn start(&self, item: Item) -> Result<()> {
+        let opened = match self.job.sink.check_name(&item.target) {
+            Ok(()) => self.job.source.open(&item).await,
+            Err(error) => Err(error),
+        };
+        let reader = match opened {
+            Ok(reader) => reader,
+            Err(error) => {
+                self.queue.planned();
+                return self.settle(&item, Err(error));
+            }
+        };
+        let Some(len) = reader.facts().len else { return self.start_stream(item, Arc::from(reader)).await };
+        self.progress.known(len);
+        let tuning = Tuning { whole_limit: self.whole_limit.load(Ordering::Relaxed), ..self.job.tuning };
+        match plan(len, &tuning, &self.limits) {
+            Ok(Plan::Whole) => {
+                self.queue.planned();
+                let result = self.move_whole(&item, &*reader, len).await;
+                self.settle(&item, result.map_err(|e| cause(e, &*reader)))
+            }
+            Ok(Plan::Blocks { block_size, count }) => {
+                self.start_object(item, Arc::from(reader), Cut { len, block_size, count }).await
+            }
+            Err(error) => {
+                self.queue.planned();
+                let error = error.context(format!("cannot send {}", item.source));
+                self.settle(&item, Err(error))
+            }
+        }
+    }
+
+    async fn start_object(&self, item: Item, reader: Arc<dyn Reader>, cut: Cut) -> Result<()> {
+        let look = self.gate.look(&*self.job.sink, &item.target, reader.facts().modified).await;
+        let error = match look {
+            Ok(Look::Skip(reason)) => {
+                self.queue.planned();
+                return self.settle(&item, Ok(Done::Skipped(reason)));
+            }
+            Ok(Look::Go(replace)) => match Object::new(item.clone(), reader, cut, replace, self.job.tuning.put_md5) {
+                Ok(object) => {
+                    self.queue.add_object(Arc::new(object));
+                    return Ok(());
+                }
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        self.queue.planned();
+        self.settle(&item, Err(error))
+    }
+
+    async fn start_stream(&self, item: Item, reader: Arc<dyn Reader>) -> Result<()> {
+        let replace = self.gate.condition(reader.facts().modified);
+        let first = match Stream::new(item.clone(), reader, replace, self) {
+            Ok(stream) => stream.read(self).await.map(|block| (stream, block)),
+            Err(error) => Err(error),
+        };
+        let (stream, block) = match first {
+            Ok((stream, Some(block))) => (stream, block),
+            Ok((_, None)) => {
+                // Told to stop before it said anything: left for the final count.
+                self.queue.planned();
+                return Ok(());
+            }
+            Err(error) => {
+                self.queue.planned();
+                return self.settle(&item, Err(error));
+            }
+        };
+        match block.into_whole(self.whole_limit.load(Ordering::Relaxed).min(self.limits.whole)) {
+            Ok((data, _permit)) => {
+                self.queue.planned();
+                let finish = Finish { content_md5: stream.content_md5(), replace: stream.replace() };
+                let result = self.put(&item, Payload { crc64: data.crc64(), data }, finish, None).await;
+                self.settle(&item, result)
+            }
+            Err(block) => {
+                let (stream, last) = (Arc::new(stream), block.is_last());
+                if last {
+                    self.queue.planned();
+                } else {
+                    self.queue.add_stream(Arc::clone(&stream));
+                }
+                let result = stream.move_block(block, self).await;
+                self.settle_stream(&stream, result)
+            }
+        }
+    }
+
+    async fn block(&self, object: &Arc<Object>, index: u32) -> Result<()> {
+        match object.move_block(index, self).await {
+            None => Ok(()),
+            Some(result) => {
+                if result.is_err() {
+                    self.queue.drop_object(object);
+                }
+                self.settle(object.item(), result)
+            }
+        }
+    }
+
+    async fn turn(&self, stream: &Arc<Stream>) -> Result<()> {
+        let block = match stream.read(self).await {
+            Ok(block) => block,
+            Err(error) => return self.settle_stream(stream, stream.fail(error).map(Err)),
+        };
+        if block.as_ref().is_none_or(|block| block.is_last()) {
+            self.queue.drop_stream(stream);
+        }
+        match block {
+            Some(block) => {
+                let result = stream.move_block(block, self).await;
+                self.settle_stream(stream, result)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn settle_stream(&self, stream: &Arc<Stream>, result: Option<Result<Done>>) -> Result<()> {
+        let Some(result) = result else { return Ok(()) };
+        if result.is_err() {
+            self.queue.drop_stream(stream);
+        }
+        self.settle(stream.item(), result)
+    }
+
+    /// Moves an object in one request.
+    async fn move_whole(&self, item: &Item, reader: &dyn Reader, len: u64) -> Result<Done> {
+        let _permit = self.budget.acquire(len).await;
+        let data = reader.read(0, len).await?;
+        let content_md5 = self.job.tuning.put_md5.then(|| md5::of(&data));
+        let payload = Payload { crc64: data.crc64(), data };
+        reader.check_unchanged()?;
+        let modified = reader.facts().modified;
+        self.put(item, payload, Finish { content_md5, replace: self.gate.condition(modified) }, modified).await
+    }
+
+    /// Puts a whole object that is in memory; one the sink finds too large goes again in blocks.
+    async fn put(&self, item: &Item, payload: Payload, finish: Finish, modified: Option<SystemTime>) -> Result<Done> {
+        let len = payload.data.len();
+        let put = |replace| self.job.sink.put(&item.target, payload.clone(), Finish { replace, ..finish });
+        let written = match self.gate.write(&item.target, finish.replace, put).await {
+            Err(error) if error.kind() == Kind::TooLarge && len > 1 => {
+                let told = error.answer().and_then(|answer| answer.detail("MaxLimit")).and_then(|limit| limit.parse().ok());
+                let block_size = smaller_block(len, told, &self.job.tuning);
+                self.whole_limit.fetch_min(block_size, Ordering::Relaxed);
+                let ids = self.stage(item, &payload.data, block_size, modified).await?;
+                let commit = |replace| self.job.sink.commit(&item.target, &ids, Finish { replace, ..finish });
+                self.gate.write(&item.target, finish.replace, commit).await
+            }
+            written => {
+                if written.is_ok() {
+                    self.progress.sent(len);
+                }
+                written
+            }
+        };
+        Ok(match written? {
+            None => Done::Moved(len),
+            Some(reason) => Done::Skipped(reason),
+        })
+    }
+
+    /// Stages data that is in memory as blocks, one after the other: what is left to do when it was refused in one piece.
+    async fn stage(&self, item: &Item, data: &Chunks, size: u64, modified: Option<SystemTime>) -> Result<Vec<BlockId>> {
+        let fingerprint = Fingerprint::new(Some(data.len()), modified, size);
+        let nonce = Nonce::random()?;
+        let mut ids = Vec::new();
+        for (index, offset) in (0u32..).zip((0..data.len()).step_by(usize::try_from(size).unwrap_or(usize::MAX))) {
+            let block = data.slice(offset, size.min(data.len() - offset));
+            let (len, crc64) = (block.len(), block.crc64());
+            let id = BlockName { fingerprint, nonce, index, crc64 }.build();
+            let put = self.job.sink.put_block(&item.target, id, Payload { data: block, crc64 }).await;
+            put.map_err(|e| e.context(format!("cannot put block {index} of {}", item.source)))?;
+            self.progress.sent(len);
+            ids.push(id);
+        }
+        Ok(ids)
+    }
+
+    /// Counts an object's end. What would befall every other object as well ends the job.
+    fn settle(&self, item: &Item, result: Result<Done>) -> Result<()> {
+        match result {
+            Ok(Done::Moved(bytes)) => self.progress.done(&item.source, &item.target, bytes),
+            Ok(Done::Skipped(reason)) => self.progress.skipped(&item.source, Some(&item.target), reason),
+            Err(error) if error.ends_job() => return Err(error),
+            Err(error) => self.progress.failed(&item.source, Some(&item.target), error),
+        }
+        Ok(())
+    }
+}

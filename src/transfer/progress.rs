@@ -1,0 +1,348 @@
+//! What a job has done so far: counters anyone may read while it runs, failures grouped by cause, and a hook for each object.
+//!
+//! Cheap for a million objects: an object costs a few relaxed additions, and what is remembered of failures is bounded. Counts
+//! add up at the end: listed = done + failed + skipped. A block's bytes are counted once, when its acknowledgement is there.
+
+use crate::error::{Error, Kind};
+use std::error::Error as _;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Causes told apart; failures of any further cause are counted together ([`Failures::other`]).
+const CAUSES: usize = 64;
+
+/// Names kept for each cause or reason.
+const NAMES: usize = 1000;
+
+/// What became of one object.
+#[derive(Debug, Clone, Copy)]
+pub enum Outcome<'a> {
+    /// It is at its destination.
+    Done {
+        /// Its length.
+        bytes: u64,
+    },
+    /// It is not, and should be.
+    Failed(&'a Error),
+    /// It was left out on purpose.
+    Skipped(&'a str),
+}
+
+/// One object's end, as told to an [`Observer`].
+#[derive(Debug, Clone, Copy)]
+pub struct Event<'a> {
+    /// The object at its source, fit for a terminal where it was found in a listing and could not be named otherwise.
+    pub source: &'a str,
+    /// Its name at the destination, where it got that far.
+    pub target: Option<&'a str>,
+    /// What became of it.
+    pub outcome: Outcome<'a>,
+}
+
+/// Is told of each object as it ends.
+pub trait Observer: Send + Sync {
+    /// Called once an object, from any task, in no particular order; must not block for long. Objects that a stopped job never
+    /// got to, and those that ended it, are counted and not told.
+    fn ended(&self, event: Event<'_>);
+}
+
+/// The counters at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Objects found so far.
+    pub listed: u64,
+    /// Objects at their destination.
+    pub done: u64,
+    /// Objects that failed.
+    pub failed: u64,
+    /// Objects left out.
+    pub skipped: u64,
+    /// Bytes of the objects opened so far (a stream's as far as it was read).
+    pub bytes_known: u64,
+    /// Bytes acknowledged by the destination, each once.
+    pub bytes_sent: u64,
+    /// Bytes of the objects that are done.
+    pub bytes_done: u64,
+    /// Whether `listed` is final.
+    pub listing_done: bool,
+}
+
+impl Snapshot {
+    /// Objects found and not ended.
+    pub fn pending(&self) -> u64 {
+        self.listed.saturating_sub(self.done + self.failed + self.skipped)
+    }
+}
+
+/// Failures of one cause.
+#[derive(Debug, Clone)]
+pub struct Failures {
+    /// The kind they share.
+    pub kind: Kind,
+    /// The service's code they share, if it gave one.
+    pub code: Option<String>,
+    /// How many.
+    pub count: u64,
+    /// The first of them.
+    pub first: Arc<Error>,
+    /// Their names (at the source), the first thousand.
+    pub names: Vec<String>,
+    /// Whether this one holds all that came after the most causes that are told apart.
+    pub other: bool,
+    cause: Option<String>,
+}
+
+/// Objects left out for one reason.
+#[derive(Debug, Clone)]
+pub struct Skips {
+    /// Why.
+    pub reason: &'static str,
+    /// How many.
+    pub count: u64,
+    /// Their names (at the source), the first thousand.
+    pub names: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct Detail {
+    failures: Vec<Failures>,
+    skips: Vec<Skips>,
+}
+
+/// The state of one job, shared between the engine and whoever shows it.
+#[derive(Default)]
+pub struct Progress {
+    listed: AtomicU64,
+    done: AtomicU64,
+    failed: AtomicU64,
+    skipped: AtomicU64,
+    bytes_known: AtomicU64,
+    bytes_sent: AtomicU64,
+    bytes_done: AtomicU64,
+    listing_done: AtomicBool,
+    detail: Mutex<Detail>,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+impl std::fmt::Debug for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Progress").field(&self.snapshot()).finish()
+    }
+}
+
+impl Progress {
+    /// All zero; `observer` hears of every object.
+    pub fn new(observer: Option<Arc<dyn Observer>>) -> Arc<Self> {
+        Arc::new(Progress { observer, ..Progress::default() })
+    }
+
+    /// The counters now. `listed` is read last, so `pending` never comes out too small by what ends meanwhile.
+    pub fn snapshot(&self) -> Snapshot {
+        // Acquire on the ends pairs with their Release: an object counted as ended was counted as listed before.
+        let listing_done = self.listing_done.load(Ordering::Acquire);
+        let [done, failed, skipped] = [&self.done, &self.failed, &self.skipped].map(|c| c.load(Ordering::Acquire));
+        Snapshot {
+            listed: self.listed.load(Ordering::Relaxed),
+            done,
+            failed,
+            skipped,
+            bytes_known: self.bytes_known.load(Ordering::Relaxed),
+            bytes_sent: self.bytes_sent.load(Ordering::Relaxed),
+            bytes_done: self.bytes_done.load(Ordering::Relaxed),
+            listing_done,
+        }
+    }
+
+    /// Failures so far by cause, most first.
+    pub fn failures(&self) -> Vec<Failures> {
+        let mut all: Vec<Failures> = self.detail().failures.clone();
+        all.sort_by_key(|group| std::cmp::Reverse(group.count));
+        all
+    }
+
+    /// What was left out so far by reason, most first.
+    pub fn skips(&self) -> Vec<Skips> {
+        let mut all = self.detail().skips.clone();
+        all.sort_by_key(|group| std::cmp::Reverse(group.count));
+        all
+    }
+
+    pub(super) fn listed(&self, count: u64) {
+        self.listed.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(super) fn listing_done(&self) {
+        self.listing_done.store(true, Ordering::Release);
+    }
+
+    pub(super) fn known(&self, bytes: u64) {
+        self.bytes_known.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn sent(&self, bytes: u64) {
+        self.bytes_sent.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn done(&self, source: &str, target: &str, bytes: u64) {
+        self.bytes_done.fetch_add(bytes, Ordering::Relaxed);
+        self.done.fetch_add(1, Ordering::Release);
+        self.tell(source, Some(target), Outcome::Done { bytes });
+    }
+
+    pub(super) fn failed(&self, source: &str, target: Option<&str>, error: Error) {
+        self.tell(source, target, Outcome::Failed(&error));
+        self.detail().fail(source, error);
+        self.failed.fetch_add(1, Ordering::Release);
+    }
+
+    pub(super) fn skipped(&self, source: &str, target: Option<&str>, reason: &'static str) {
+        self.tell(source, target, Outcome::Skipped(reason));
+        self.detail().skip(Some(source), reason, 1);
+        self.skipped.fetch_add(1, Ordering::Release);
+    }
+
+    /// Makes the counts of a job that ended early add up: `not_started` objects were never taken, every other one that has not
+    /// ended was given up half way.
+    pub(super) fn settle(&self, not_started: u64) {
+        let not_started = not_started.min(self.snapshot().pending());
+        if not_started > 0 {
+            self.detail().skip(None, NOT_STARTED, not_started);
+            self.skipped.fetch_add(not_started, Ordering::Release);
+        }
+        self.failed.fetch_add(self.snapshot().pending(), Ordering::Release);
+    }
+
+    fn tell(&self, source: &str, target: Option<&str>, outcome: Outcome<'_>) {
+        if let Some(observer) = &self.observer {
+            observer.ended(Event { source, target, outcome });
+        }
+    }
+
+    fn detail(&self) -> MutexGuard<'_, Detail> {
+        self.detail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The reason under which objects are counted that a stopped job never got to.
+pub const NOT_STARTED: &str = "not started: the job had ended";
+
+impl Detail {
+    fn fail(&mut self, name: &str, error: Error) {
+        let cause = if error.code().is_some() { None } else { root_cause(&error) };
+        let same = |group: &&mut Failures| {
+            group.other || (group.kind == error.kind() && group.code.as_deref() == error.code() && group.cause == cause)
+        };
+        if let Some(group) = self.failures.iter_mut().find(same) {
+            group.count += 1;
+            keep(&mut group.names, name);
+            return;
+        }
+        let group = Failures {
+            kind: error.kind(),
+            code: error.code().map(str::to_owned),
+            count: 1,
+            names: vec![name.to_owned()],
+            other: self.failures.len() >= CAUSES,
+            cause,
+            first: Arc::new(error),
+        };
+        self.failures.push(group);
+    }
+
+    fn skip(&mut self, name: Option<&str>, reason: &'static str, count: u64) {
+        let at = self.skips.iter().position(|group| group.reason == reason).unwrap_or_else(|| {
+            self.skips.push(Skips { reason, count: 0, names: Vec::new() });
+            self.skips.len() - 1
+        });
+        self.skips[at].count += count;
+        if let Some(name) = name {
+            keep(&mut self.skips[at].names, name);
+        }
+    }
+}
+
+fn keep(names: &mut Vec<String>, name: &str) {
+    if names.len() < NAMES {
+        names.push(name.to_owned());
+    }
+}
+
+/// The innermost cause's text: what failures of a local kind have in common (`Permission denied (os error 13)`). Our own errors
+/// name the object they concern, so they tell nothing apart.
+fn root_cause(error: &Error) -> Option<String> {
+    let mut cause = error.source()?;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    (!cause.is::<Error>()).then(|| cause.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Answer;
+
+    fn refused(code: &str) -> Error {
+        Error::new(Kind::Refused, "cannot put x").with_answer(Answer { code: Some(code.to_owned()), ..Answer::default() })
+    }
+
+    #[test]
+    fn failures_group_by_kind_code_and_root_cause() {
+        let progress = Progress::new(None);
+        progress.listed(5);
+        progress.failed("a", None, refused("InvalidInput"));
+        progress.failed("b", None, refused("InvalidInput"));
+        progress.failed("c", None, refused("OutOfRangeInput"));
+        for (name, cause) in [("d", "denied"), ("e", "i/o error")] {
+            let error = Error::new(Kind::SourceUnreadable, format!("cannot read {name}"))
+                .with_source(std::io::Error::other(cause))
+                .context("cannot send");
+            progress.failed(name, None, error);
+        }
+        let groups = progress.failures();
+        let seen: Vec<_> = groups.iter().map(|g| (g.count, g.names.join(","))).collect();
+        assert_eq!(seen, [(2, "a,b".to_owned()), (1, "c".into()), (1, "d".into()), (1, "e".into())]);
+        assert_eq!(groups[0].first.code(), Some("InvalidInput"));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_what_is_counted_is_not() {
+        let progress = Progress::new(None);
+        progress.listed(2000);
+        (0..2000).for_each(|i| progress.failed("x", None, refused(&format!("Code{i}"))));
+        let groups = progress.failures();
+        assert_eq!(groups.len(), CAUSES + 1);
+        assert_eq!((groups[0].other, groups[0].count, groups[0].names.len()), (true, 2000 - 64, NAMES));
+        assert_eq!(progress.snapshot().failed, 2000);
+    }
+
+    #[test]
+    fn an_early_end_still_adds_up() {
+        let progress = Progress::new(None);
+        progress.listed(10);
+        progress.done("a", "a", 5);
+        progress.skipped("b", None, "because");
+        progress.settle(6);
+        let snapshot = progress.snapshot();
+        assert_eq!((snapshot.done, snapshot.failed, snapshot.skipped, snapshot.pending()), (1, 2, 7, 0));
+        assert_eq!(progress.skips()[0].reason, NOT_STARTED);
+    }
+
+    #[test]
+    fn the_observer_hears_each_object_once() {
+        #[derive(Default)]
+        struct Ear(Mutex<Vec<String>>);
+        impl Observer for Ear {
+            fn ended(&self, event: Event<'_>) {
+                self.0.lock().unwrap().push(format!("{} {:?} {:?}", event.source, event.target, event.outcome));
+            }
+        }
+        let ear = Arc::new(Ear::default());
+        let progress = Progress::new(Some(ear.clone()));
+        progress.listed(2);
+        progress.done("./a", "a", 5);
+        progress.skipped("./b", None, "link");
+        let heard = ear.0.lock().unwrap();
+        assert_eq!(*heard, ["./a Some(\"a\") Done { bytes: 5 }", "./b None Skipped(\"link\")"]);
+    }
+}

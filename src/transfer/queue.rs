@@ -1,0 +1,188 @@
+//! What the lanes take their work from: blocks of objects already started first, then the next object of the listing.
+//!
+//! One lock, held for a few instructions, guards it all; a lane that finds nothing waits for a change. Objects are finished in
+//! the order they were started in, and a lane opens a new one only when no started one has work left, so no more objects are
+//! open than there are lanes, however long the listing is.
+
+use crate::endpoint::Item;
+use crate::transfer::object::Object;
+use crate::transfer::stream::Stream;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// Items waiting at most before the listing has to wait: enough for a second of small files.
+const AHEAD: usize = 16_384;
+
+/// One thing for a lane to do.
+pub(super) enum Work {
+    /// Move this block of the object.
+    Block(Arc<Object>, u32),
+    /// Read and move the stream's next block.
+    Turn(Arc<Stream>),
+    /// Open this object; [`Queue::planned`] must follow.
+    Item(Item),
+    /// Nothing now: wait for a change.
+    Wait,
+    /// Nothing any more.
+    End,
+}
+
+enum Large {
+    Object { object: Arc<Object>, next: u32 },
+    Stream(Arc<Stream>),
+}
+
+#[derive(Default)]
+struct State {
+    items: VecDeque<Item>,
+    large: VecDeque<Large>,
+    /// Objects taken and not planned yet: each may turn out to be large, so that idle lanes wait for them.
+    opening: usize,
+    listed: bool,
+    closed: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    changed: Notify,
+    room: Notify,
+}
+
+impl Queue {
+    /// Takes the next piece of work.
+    pub(super) async fn next(&self) -> Work {
+        loop {
+            match self.try_next() {
+                Work::Wait => {}
+                work => return work,
+            }
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            // Listening starts before the second look, so a change between the two is not missed.
+            changed.as_mut().enable();
+            match self.try_next() {
+                Work::Wait => changed.await,
+                work => return work,
+            }
+        }
+    }
+
+    fn try_next(&self) -> Work {
+        let mut state = self.state();
+        if state.closed {
+            return Work::End;
+        }
+        match state.large.front_mut() {
+            Some(Large::Object { object, next }) => {
+                let work = Work::Block(Arc::clone(object), *next);
+                *next += 1;
+                if *next >= object.count() {
+                    state.large.pop_front();
+                }
+                return work;
+            }
+            Some(Large::Stream(stream)) => return Work::Turn(Arc::clone(stream)),
+            None => {}
+        }
+        if let Some(item) = state.items.pop_front() {
+            state.opening += 1;
+            if state.items.len() == AHEAD / 2 {
+                self.room.notify_one();
+            }
+            return Work::Item(item);
+        }
+        if state.listed && state.opening == 0 { Work::End } else { Work::Wait }
+    }
+
+    /// The taken item needs no help: it goes in one request, or has failed.
+    pub(super) fn planned(&self) {
+        let idle = {
+            let mut state = self.state();
+            state.opening -= 1;
+            state.opening == 0 && state.listed && state.items.is_empty()
+        };
+        if idle {
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// The taken item is a large object: its blocks are there for all lanes.
+    pub(super) fn add_object(&self, object: Arc<Object>) {
+        self.add(Large::Object { object, next: 0 });
+    }
+
+    /// The taken item is a stream.
+    pub(super) fn add_stream(&self, stream: Arc<Stream>) {
+        self.add(Large::Stream(stream));
+    }
+
+    fn add(&self, large: Large) {
+        {
+            let mut state = self.state();
+            state.opening -= 1;
+            state.large.push_back(large);
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// No more blocks of this object are wanted: it has failed.
+    pub(super) fn drop_object(&self, gone: &Arc<Object>) {
+        self.remove(|large| matches!(large, Large::Object { object, .. } if Arc::ptr_eq(object, gone)));
+    }
+
+    /// No more turns of this stream are wanted: it has ended or failed.
+    pub(super) fn drop_stream(&self, gone: &Arc<Stream>) {
+        self.remove(|large| matches!(large, Large::Stream(stream) if Arc::ptr_eq(stream, gone)));
+    }
+
+    fn remove(&self, is: impl Fn(&Large) -> bool) {
+        self.state().large.retain(|large| !is(large));
+        self.changed.notify_waiters();
+    }
+
+    /// Adds what was found, waiting while too much is waiting already; `false` once the queue is closed.
+    pub(super) async fn push(&self, items: Vec<Item>) -> bool {
+        loop {
+            let room = self.room.notified();
+            tokio::pin!(room);
+            room.as_mut().enable();
+            {
+                let mut state = self.state();
+                if state.closed {
+                    return false;
+                }
+                if state.items.len() < AHEAD {
+                    state.items.extend(items);
+                    break;
+                }
+            }
+            room.await;
+        }
+        self.changed.notify_waiters();
+        true
+    }
+
+    /// Nothing more will be pushed.
+    pub(super) fn listed(&self) {
+        self.state().listed = true;
+        self.changed.notify_waiters();
+    }
+
+    /// Hands out no more work.
+    pub(super) fn close(&self) {
+        self.state().closed = true;
+        self.changed.notify_waiters();
+        self.room.notify_one();
+    }
+
+    /// Items nobody took.
+    pub(super) fn waiting(&self) -> u64 {
+        self.state().items.len() as u64
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

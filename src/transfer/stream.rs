@@ -1,0 +1,187 @@
+//! An object whose length is not known until it ends: a pipe.
+//!
+//! Blocks are read in order, one lane at a time, and sent side by side. Their size grows with their number
+//! ([`stream_block`]), so that a stream of any length fits. One that ends within its first block goes in one request.
+
+use crate::attributes::Replace;
+use crate::chunks::Chunks;
+use crate::endpoint::{BlockId, Finish, Item, Payload, Reader};
+use crate::error::{Error, Kind, Result};
+use crate::transfer::block_id::{BlockName, Fingerprint, Nonce};
+use crate::transfer::budget::Permit;
+use crate::transfer::engine::{Done, Shared};
+use crate::transfer::md5;
+use crate::transfer::plan::stream_block;
+use crate::transfer::staged::{Staged, Total};
+use crate::transfer::stop::Phase;
+use crate::units::ByteCount;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Where reading stands.
+#[derive(Default)]
+struct Turn {
+    /// Bytes read, `ahead` included.
+    offset: u64,
+    /// Index of the next block.
+    index: u32,
+    /// One byte read ahead of the next block, to know whether there is one.
+    ahead: Chunks,
+    ended: bool,
+    hash: Option<md5::Running>,
+}
+
+/// A block as read, with the permit for its memory.
+pub(super) struct Block {
+    index: u32,
+    data: Chunks,
+    permit: Permit,
+    /// The stream ends with it.
+    last: bool,
+}
+
+pub(super) struct Stream {
+    item: Item,
+    reader: Arc<dyn Reader>,
+    fingerprint: Fingerprint,
+    nonce: Nonce,
+    replace: Replace,
+    turn: tokio::sync::Mutex<Turn>,
+    staged: Mutex<Staged>,
+    hash: Mutex<Option<[u8; 16]>>,
+    failed: AtomicBool,
+}
+
+impl Stream {
+    pub(super) fn new(item: Item, reader: Arc<dyn Reader>, replace: Replace, shared: &Shared) -> Result<Self> {
+        let hash = shared.job.tuning.put_md5.then(md5::Running::default);
+        Ok(Stream {
+            fingerprint: Fingerprint::new(None, reader.facts().modified, shared.job.tuning.block_size),
+            nonce: Nonce::random()?,
+            turn: tokio::sync::Mutex::new(Turn { hash, ..Turn::default() }),
+            staged: Mutex::default(),
+            hash: Mutex::default(),
+            failed: AtomicBool::new(false),
+            item,
+            reader,
+            replace,
+        })
+    }
+
+    pub(super) fn item(&self) -> &Item {
+        &self.item
+    }
+
+    pub(super) fn replace(&self) -> Replace {
+        self.replace
+    }
+
+    /// Reads the next block; `None` after the last one, after a failure, and once the job is told to stop: a pipe may never
+    /// say another word.
+    pub(super) async fn read(&self, shared: &Shared) -> Result<Option<Block>> {
+        let mut stop = shared.stop.clone();
+        tokio::select! {
+            biased;
+            () = stop.reached(Phase::Drain) => Ok(None),
+            block = self.read_block(shared) => block,
+        }
+    }
+
+    async fn read_block(&self, shared: &Shared) -> Result<Option<Block>> {
+        let mut turn = self.turn.lock().await;
+        if turn.ended || self.failed.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let (tuning, limits) = (&shared.job.tuning, &shared.limits);
+        let size = stream_block(turn.index, tuning, limits).ok_or_else(|| {
+            let sent = ByteCount(turn.offset);
+            let text = format!("{} goes on after {sent}, and {} blocks are allowed", self.item.source, limits.blocks);
+            Error::new(Kind::TooLarge, text).with_advice("use a larger --block-size-mb, or more --memory")
+        })?;
+        let permit = shared.budget.acquire(size).await;
+        let mut data = std::mem::take(&mut turn.ahead);
+        let wanted = size - data.len();
+        let more = self.reader.read(turn.offset, wanted).await?;
+        turn.ended = more.len() < wanted;
+        turn.offset += more.len();
+        more.iter().for_each(|piece| data.push(piece.clone()));
+        if let Some(hash) = &mut turn.hash {
+            hash.update(&data);
+        }
+        shared.progress.known(data.len());
+        if !turn.ended {
+            turn.ahead = self.reader.read(turn.offset, 1).await?;
+            turn.offset += turn.ahead.len();
+            turn.ended = turn.ahead.is_empty();
+        }
+        let index = turn.index;
+        turn.index += 1;
+        if turn.ended {
+            *self.hash.lock().unwrap_or_else(PoisonError::into_inner) = turn.hash.take().map(md5::Running::finish);
+            let total = Total { count: turn.index, bytes: turn.offset };
+            self.staged.lock().unwrap_or_else(PoisonError::into_inner).ends_at(total);
+        }
+        Ok(Some(Block { index, data, permit, last: turn.ended }))
+    }
+
+    /// Sends a block, and commits if it was the last to be acknowledged. `None` as for an object's block.
+    pub(super) async fn move_block(&self, block: Block, shared: &Shared) -> Option<Result<Done>> {
+        let result = match self.put_block(block, shared).await {
+            Ok(None) => return None,
+            Ok(Some(ids)) => self.commit(&ids, shared).await,
+            Err(error) => Err(error),
+        };
+        match result {
+            Ok(done) => Some(Ok(done)),
+            Err(error) => self.fail(error).map(Err),
+        }
+    }
+
+    /// Fails the stream; the error comes back the first time.
+    pub(super) fn fail(&self, error: Error) -> Option<Error> {
+        (!self.failed.swap(true, Ordering::Relaxed)).then_some(error)
+    }
+
+    async fn put_block(&self, block: Block, shared: &Shared) -> Result<Option<Vec<BlockId>>> {
+        let Block { index, data, permit: _permit, .. } = block;
+        if self.failed.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let (len, crc64) = (data.len(), data.crc64());
+        let id = BlockName { fingerprint: self.fingerprint, nonce: self.nonce, index, crc64 }.build();
+        let put = shared.job.sink.put_block(&self.item.target, id, Payload { data, crc64 }).await;
+        put.map_err(|e| e.context(format!("cannot put block {index} of {}", self.item.source)))?;
+        shared.progress.sent(len);
+        let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
+        staged.enter(index, id, len)?;
+        staged.take_complete()
+    }
+
+    async fn commit(&self, ids: &[BlockId], shared: &Shared) -> Result<Done> {
+        self.reader.check_unchanged()?;
+        let content_md5 = self.content_md5();
+        let bytes = self.turn.lock().await.offset;
+        let (sink, target) = (&shared.job.sink, &self.item.target);
+        let commit = |replace| sink.commit(target, ids, Finish { content_md5, replace });
+        Ok(match shared.gate.write(target, self.replace, commit).await? {
+            None => Done::Moved(bytes),
+            Some(reason) => Done::Skipped(reason),
+        })
+    }
+
+    /// The hash over all of it; there once the last block was read, and if it was asked for.
+    pub(super) fn content_md5(&self) -> Option<[u8; 16]> {
+        *self.hash.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Block {
+    /// The bytes and their permit, if they are the whole stream.
+    pub(super) fn into_whole(self, limit: u64) -> std::result::Result<(Chunks, Permit), Block> {
+        if self.index == 0 && self.last && self.data.len() <= limit { Ok((self.data, self.permit)) } else { Err(self) }
+    }
+
+    pub(super) fn is_last(&self) -> bool {
+        self.last
+    }
+}
