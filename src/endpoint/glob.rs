@@ -3,7 +3,6 @@
 //! A part without a wildcard is taken as it is, so folders with odd names can stand before a pattern.
 
 use crate::endpoint::walk::join;
-use globset::{GlobBuilder, GlobMatcher};
 use std::fs::{self, FileType};
 use std::path::Path;
 
@@ -49,25 +48,38 @@ fn descend(folder: &str, parts: &[&str], found: &mut Vec<Match>) {
 }
 
 fn matching(folder: &str, part: &str) -> Vec<String> {
-    let Some(matcher) = matcher(part) else { return Vec::new() };
     let Ok(entries) = fs::read_dir(if folder.is_empty() { "." } else { folder }) else { return Vec::new() };
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = names.filter(|name| matcher.is_match(name)).collect();
+    let mut names: Vec<String> = names.filter(|name| matches(part, name)).collect();
     names.sort_unstable();
     names
 }
 
-/// Only `*` and `?` keep their meaning; `**` is one `*`, as in AzCopy.
-fn matcher(part: &str) -> Option<GlobMatcher> {
-    let mut glob = String::new();
-    for c in part.chars() {
-        match c {
-            '*' if glob.ends_with('*') => {}
-            '*' | '?' => glob.push(c),
-            other => glob.push_str(&globset::escape(other.encode_utf8(&mut [0; 4]))),
+/// Whether a name matches. By hand, because `globset` has `?` match one byte, which is half an `é`. Each `*` takes as little as
+/// it can, and the last one met takes more when what follows does not fit: linear in memory, no recursion.
+fn matches(part: &str, name: &str) -> bool {
+    let (mut part, mut name) = (part.chars(), name.chars());
+    let mut retry = None;
+    loop {
+        let here = (part.clone(), name.clone());
+        match (part.next(), name.next()) {
+            (None, None) => return true,
+            (Some('*'), _) => {
+                name = here.1;
+                retry = Some((part.clone(), name.clone()));
+                continue;
+            }
+            (Some('?'), Some(_)) => continue,
+            (Some(a), Some(b)) if a == b => continue,
+            _ => {}
         }
+        let Some((after, mut rest)) = retry else { return false };
+        if rest.next().is_none() {
+            return false;
+        }
+        (part, name) = (after.clone(), rest.clone());
+        retry = Some((after, rest));
     }
-    GlobBuilder::new(&glob).literal_separator(true).backslash_escape(true).build().ok().map(|glob| glob.compile_matcher())
 }
 
 #[cfg(test)]
@@ -83,11 +95,13 @@ mod tests {
             ("[ab]*", vec!["[ab]", "[ab]x"], vec!["a", "b"]),
             ("{a,b}*", vec!["{a,b}1"], vec!["a", "b"]),
             ("!a*", vec!["!ab"], vec!["b"]),
-            ("a**b", vec!["ab", "axxb"], vec!["a/b"]),
+            ("a**b", vec!["ab", "axxb"], vec!["axxbc"]),
+            ("*ab*ab", vec!["abab", "xabxxabab"], vec!["ab", "ababx"]),
+            ("?*", vec!["a", "ab"], vec![""]),
+            ("x", vec!["x"], vec!["", "xx"]),
         ] {
-            let matcher = matcher(part).unwrap();
-            yes.iter().for_each(|name| assert!(matcher.is_match(name), "{part} matches {name:?}"));
-            no.iter().for_each(|name: &&str| assert!(!matcher.is_match(name), "{part} does not match {name:?}"));
+            yes.iter().for_each(|name| assert!(matches(part, name), "{part} matches {name:?}"));
+            no.iter().for_each(|name: &&str| assert!(!matches(part, name), "{part} does not match {name:?}"));
         }
     }
 

@@ -10,10 +10,9 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
 use std::{mem, ptr};
 
 use bytes::Bytes;
@@ -27,15 +26,22 @@ const SLOTS: usize = 1024;
 const TAKEN: usize = 1;
 
 /// One live window. Free while `start` is 0. `end` and `changed` are written between the claim (`TAKEN`) and the store of the
-/// real `start`, which publishes them (Release; the handler loads with Acquire).
+/// real `start`, which publishes them (Release; the handler loads with Acquire). `uses` goes up with each claim, before anything
+/// else changes, so that the handler never pairs the start of one window with the end of the next.
 struct Slot {
+    uses: AtomicUsize,
     start: AtomicUsize,
     end: AtomicUsize,
     changed: AtomicPtr<AtomicBool>,
 }
 
 static TABLE: [Slot; SLOTS] = [const {
-    Slot { start: AtomicUsize::new(0), end: AtomicUsize::new(0), changed: AtomicPtr::new(ptr::null_mut()) }
+    Slot {
+        uses: AtomicUsize::new(0),
+        start: AtomicUsize::new(0),
+        end: AtomicUsize::new(0),
+        changed: AtomicPtr::new(ptr::null_mut()),
+    }
 }; SLOTS];
 
 /// Where the search for a free slot starts.
@@ -106,9 +112,13 @@ pub(super) fn window(file: &File, offset: u64, len: usize, changed: &Arc<AtomicB
 
 fn claim() -> Option<&'static Slot> {
     let first = HINT.fetch_add(1, Ordering::Relaxed);
-    (0..SLOTS)
-        .map(|i| &TABLE[(first.wrapping_add(i)) % SLOTS])
-        .find(|slot| slot.start.compare_exchange(0, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok())
+    let slot = (0..SLOTS)
+        .map(|i| &TABLE[first.wrapping_add(i) % SLOTS])
+        .find(|slot| slot.start.compare_exchange(0, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok())?;
+    slot.uses.fetch_add(1, Ordering::Relaxed);
+    // Pairs with the fence in `read_slot`: who sees what is written from here on also sees the new count.
+    fence(Ordering::Release);
+    Some(slot)
 }
 
 /// Puts the guard in front of whoever handles SIGBUS now.
@@ -164,11 +174,7 @@ extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, context
 /// If the address lies in a live window: zeros from its page to the window's end, and the file is marked as changed.
 fn mend(address: usize) -> bool {
     for slot in &TABLE {
-        let start = slot.start.load(Ordering::Acquire);
-        if start <= TAKEN {
-            continue;
-        }
-        let end = slot.end.load(Ordering::Relaxed);
+        let Some((start, end, changed)) = read_slot(slot) else { continue };
         // The window starts anywhere in its first page, and the fault is reported for an address in it or at the page's start.
         let page = page_size();
         if address < start & !(page - 1) || address >= end {
@@ -195,12 +201,21 @@ fn mend(address: usize) -> bool {
         if mended == libc::MAP_FAILED {
             return false;
         }
-        let changed = slot.changed.load(Ordering::Relaxed);
         // SAFETY: the window keeps the flag alive, and is alive itself (it is being read).
         unsafe { (*changed).store(true, Ordering::Release) };
         return true;
     }
     false
+}
+
+/// A live window as it was at one moment; `None` if there is none or it is just changing hands. The window the calling thread
+/// faulted in does neither.
+fn read_slot(slot: &Slot) -> Option<(usize, usize, *mut AtomicBool)> {
+    let uses = slot.uses.load(Ordering::Acquire);
+    let start = slot.start.load(Ordering::Acquire);
+    let (end, changed) = (slot.end.load(Ordering::Relaxed), slot.changed.load(Ordering::Relaxed));
+    fence(Ordering::Acquire);
+    (start > TAKEN && slot.uses.load(Ordering::Relaxed) == uses).then_some((start, end, changed))
 }
 
 fn page_size() -> usize {
@@ -274,7 +289,7 @@ mod tests {
         std::os::unix::fs::FileExt::write_all_at(&file, b"here", 70_001).unwrap();
         for _ in 0..2 * SLOTS {
             let bytes = window(&file, 70_001, 29_999, &changed).unwrap();
-            assert_eq!((bytes.len(), bytes.deref().get(..5)), (29_999, Some(&b"here\x07"[..])));
+            assert_eq!((bytes.len(), bytes.get(..5)), (29_999, Some(&b"here\x07"[..])));
         }
         assert!(!changed.load(Ordering::Acquire));
     }

@@ -4,6 +4,17 @@
 //! A file, a pipe and a blob look the same here. The engine knows these traits and nothing behind them; which endpoint an
 //! argument means is decided in [`open`]. All trait methods may be called from any task of the runtime.
 
+pub mod file;
+mod glob;
+pub mod landing;
+pub mod list_of_files;
+mod mapped;
+pub mod mime;
+mod name;
+pub mod open;
+pub mod stdio;
+pub mod walk;
+
 use crate::attributes::Replace;
 use crate::chunks::Chunks;
 use crate::error::{Error, Result};
