@@ -4,5 +4,7 @@
 
 mod double;
 mod engine;
+mod landing;
 mod layers;
+mod sources;
 mod vectors;
