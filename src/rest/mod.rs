@@ -3,12 +3,23 @@
 //! [`client`] holds the one retry loop, with signing inside it; [`transport`] the connections below it; [`blob`] and
 //! [`container`] the operations above it, named as the service names them. This layer knows no file, no job and no progress.
 
+mod answer;
 pub mod auth;
+pub mod blob;
+mod body;
+pub mod client;
+pub mod connect;
+pub mod container;
 pub mod date;
 pub mod location;
 pub mod model;
+pub mod names;
+mod pace;
+pub mod properties;
 pub mod request;
+mod retry;
 pub mod stats;
+mod transport;
 
 /// `x-ms-version` sent with every request: the newest that Azurite 3.35 takes, and it has every limit we use.
 pub const VERSION: &str = "2025-11-05";

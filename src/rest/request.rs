@@ -1,7 +1,8 @@
-//! One request to the service before it is signed: method, wire path, query, headers, body.
+//! One request to the service before it is signed, and one answer.
 
 use crate::chunks::Chunks;
-use http::{HeaderMap, HeaderValue, Method, header::HeaderName};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header::HeaderName};
 
 /// A request in the form every operation builds and [`Client::send`](super::client::Client::send) takes. Replayable: the body
 /// is memory that stays until the answer is there.
@@ -17,12 +18,40 @@ pub struct Request {
     pub headers: HeaderMap,
     /// Body; empty sends `Content-Length: 0` on PUT and POST.
     pub body: Chunks,
+    /// CRC-64/NVME of the body, where it is to be checked: the client sends it in the form the service understands, and compares
+    /// the one that comes back.
+    pub crc64: Option<u64>,
+}
+
+/// The service's answer, whole.
+#[derive(Debug, Clone)]
+pub struct Response {
+    /// HTTP status.
+    pub status: StatusCode,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// Body.
+    pub body: Bytes,
+}
+
+impl Response {
+    /// A header's value, where it is there and text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
 }
 
 impl Request {
     /// A request without query, headers or body.
     pub fn new(method: Method, path: impl Into<String>) -> Self {
-        Request { method, path: path.into(), query: Vec::new(), headers: HeaderMap::new(), body: Chunks::default() }
+        Request {
+            method,
+            path: path.into(),
+            query: Vec::new(),
+            headers: HeaderMap::with_capacity(20),
+            body: Chunks::default(),
+            crc64: None,
+        }
     }
 
     /// Adds a query parameter (unencoded).
@@ -43,6 +72,14 @@ impl Request {
     #[must_use]
     pub fn body(mut self, body: impl Into<Chunks>) -> Self {
         self.body = body.into();
+        self
+    }
+
+    /// Sets the body together with its CRC-64/NVME.
+    #[must_use]
+    pub fn checked_body(mut self, body: impl Into<Chunks>, crc64: u64) -> Self {
+        self.body = body.into();
+        self.crc64 = Some(crc64);
         self
     }
 }

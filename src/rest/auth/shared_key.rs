@@ -6,16 +6,20 @@
 //!
 //! Source: "Authorize with Shared Key", Azure Storage REST reference.
 
+use super::{Credential, Found, Head, Inputs};
 use crate::error::{Error, Kind, Result};
+use crate::rest::location::Location;
 use crate::secret::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use http::HeaderMap;
-use http::header::{self, HeaderName};
+use http::header::{self, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 use sha2::Sha256;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// The account every emulator of the service knows.
 pub const DEV_ACCOUNT: &str = "devstoreaccount1";
@@ -229,10 +233,48 @@ impl SharedKey {
     }
 
     /// The value of `Authorization` for a string to sign.
-    pub fn authorization(&self, string_to_sign: &str) -> String {
+    fn authorization(&self, string_to_sign: &str) -> String {
         let signature = mac_base64(self.mac.clone(), string_to_sign);
         format!("SharedKey {}:{signature}", self.account)
     }
+}
+
+impl Credential for SharedKey {
+    fn name(&self) -> &'static str {
+        "account key"
+    }
+
+    fn sign(&self, head: &mut Head<'_>) -> Result<()> {
+        let query: Vec<(&str, &str)> = head.query.iter().map(|(n, v)| (*n, v.as_str())).collect();
+        let mut string = String::with_capacity(512);
+        write_string_to_sign(&mut string, head.method, &self.account, head.path, &query, head.headers, crate::rest::VERSION);
+        let value = HeaderValue::from_maybe_shared(Bytes::from(self.authorization(&string)));
+        let mut value =
+            value.map_err(|e| Error::new(Kind::Usage, "the account's name cannot stand in a header").with_source(e))?;
+        value.set_sensitive(true);
+        head.headers.insert(header::AUTHORIZATION, value);
+        Ok(())
+    }
+}
+
+/// The key the user gave, for the account named with it, or for the URL's where none is named.
+pub(super) fn find(location: &Location, inputs: &Inputs) -> Found {
+    let Some(key) = &inputs.key else { return Ok(None) };
+    match (&inputs.account, &location.account) {
+        (Some(given), Some(wanted)) if given != wanted => Ok(None),
+        (given, wanted) => {
+            let account = given.as_ref().or(wanted.as_ref()).map_or("", String::as_str);
+            Ok(Some(Arc::new(SharedKey::new(account, key)?)))
+        }
+    }
+}
+
+/// The well-known account on this machine needs no key from the user.
+pub(super) fn find_well_known(location: &Location, _inputs: &Inputs) -> Found {
+    if !location.is_loopback() || location.account.as_deref() != Some(DEV_ACCOUNT) {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(SharedKey::new(DEV_ACCOUNT, &Secret::new(DEV_KEY))?)))
 }
 
 /// The bytes of an account key.

@@ -1,0 +1,471 @@
+//! The one place that sends: a loop that signs, sends, judges the answer, waits and sends again.
+//!
+//! Every try is signed afresh, with its own date and request id. What is final and what is worth another try stands in
+//! `answer.rs`, how long to wait in `retry.rs`. Bodies are memory that stays until the answer is there, so each try sends the
+//! same bytes. Redirects are never followed: a SAS must not reach another host.
+
+use crate::error::{Attempts, Error, Kind, Result};
+use crate::rest::answer::{self, Asked, Verdict};
+use crate::rest::auth::{Credential, Head, Need};
+use crate::rest::body::SendBody;
+use crate::rest::connect::{Connector, Proxies};
+use crate::rest::location::{Location, Scheme};
+use crate::rest::model::XmlError;
+use crate::rest::pace::Pace;
+use crate::rest::properties::{crc64_header, md5_header};
+use crate::rest::request::{Request, Response};
+use crate::rest::retry::{self, Brake};
+use crate::rest::stats::{RetryCause, Stats};
+use crate::rest::transport::{Failure, Lease, Transport};
+use crate::rest::{VERSION, date};
+use crate::secret::SafeUrl;
+use bytes::Bytes;
+use http::header::{self, HeaderName, HeaderValue};
+use http::{Method, Uri};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
+
+/// How bodies are protected on their way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Check {
+    /// `x-ms-content-crc64`, computed where the bytes were read; MD5 where the service does not know it.
+    #[default]
+    Crc64,
+    /// `Content-MD5`.
+    Md5,
+    /// Nothing.
+    None,
+}
+
+/// How a client behaves.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where it counts.
+    pub stats: Arc<Stats>,
+    /// Cap on bodies sent, bits per second, over all requests.
+    pub cap_bits_per_s: Option<u64>,
+    /// A request on which no byte moves for this long is dropped and sent again.
+    pub no_progress: Duration,
+    /// Retries end when a request has been tried for this long (and a few times at least).
+    pub give_up_after: Duration,
+    /// Proxies.
+    pub proxies: Proxies,
+    /// Whether plain http may go to other hosts than this machine.
+    pub allow_http: bool,
+    /// How bodies are checked.
+    pub check: Check,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            stats: Arc::default(),
+            cap_bits_per_s: None,
+            no_progress: Duration::from_secs(30),
+            give_up_after: Duration::from_secs(300),
+            proxies: Proxies::from_env(),
+            allow_http: false,
+            check: Check::default(),
+        }
+    }
+}
+
+/// What a request is for: words for messages, rights it needs, and how a refusal is to be read.
+#[derive(Debug, Clone, Copy)]
+pub struct Op {
+    /// As it stands between `cannot` and the URL: `put block of`.
+    pub action: &'static str,
+    /// Rights it needs, checked before it is sent.
+    pub need: Need,
+    /// Whether it carries a condition that something be absent or older, so that 409 and 412 mean `AlreadyExists`.
+    pub conditional: bool,
+}
+
+impl Op {
+    /// Without a condition.
+    pub const fn new(action: &'static str, need: Need) -> Op {
+        Op { action, need, conditional: false }
+    }
+}
+
+/// A client of one service. Cloning is cheap and shares connections, brake and counters.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    location: Location,
+    host: HeaderValue,
+    credential: Arc<dyn Credential>,
+    transport: Transport,
+    config: Config,
+    pace: Option<Arc<Pace>>,
+    brake: Brake,
+    /// The service has said that it does not know CRC64.
+    no_crc64: AtomicBool,
+    /// Some connection was made: from then on an unreachable host may be a passing trouble.
+    connected: AtomicBool,
+    /// First half of each request id.
+    nonce: u64,
+    /// Requests so far: second half of each request id.
+    count: AtomicU64,
+}
+
+/// Tries before the clock alone ends a request: on a slow line each may take minutes.
+const MIN_TRIES: u32 = 4;
+
+/// How long a host that worked before may be gone.
+const GONE: Duration = Duration::from_secs(10);
+
+/// Own parameters are encoded to the last reserved character.
+const PARAMETER: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+const X_MS_DATE: HeaderName = HeaderName::from_static("x-ms-date");
+const X_MS_VERSION: HeaderName = HeaderName::from_static("x-ms-version");
+const X_MS_CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
+const X_MS_CONTENT_CRC64: HeaderName = HeaderName::from_static("x-ms-content-crc64");
+const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
+const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("blobjet/", env!("CARGO_PKG_VERSION")));
+
+/// What has happened to a request so far.
+struct Story {
+    started: Instant,
+    /// Requests sent.
+    sent: u32,
+    /// Failures, for the waits.
+    failures: u32,
+    /// A checksum did not fit before.
+    mismatched: bool,
+    /// Idle connections are not to be trusted any more.
+    fresh: bool,
+}
+
+/// How one try ended, where it was not the last word.
+enum Trouble {
+    Answer(RetryCause, Box<Response>),
+    Failure(RetryCause, Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Client {
+    /// A client for the service a place is at.
+    ///
+    /// # Errors
+    /// `Usage`: plain http to another machine without `allow_http`, a proxy or certificate setting that cannot be used.
+    pub fn new(location: &Location, credential: Arc<dyn Credential>, config: Config) -> Result<Client> {
+        if location.scheme == Scheme::Http && !location.is_loopback() && !config.allow_http {
+            return Err(Error::new(Kind::Usage, format!("refusing to use {} without TLS", location.safe()))
+                .with_advice("write https://, or pass --allow-http where the network in between is trusted"));
+        }
+        let connector = Connector::new(location, &config.proxies, config.stats.clone())?;
+        let host = HeaderValue::try_from(location.authority())
+            .map_err(|e| Error::new(Kind::Usage, format!("{} is no host name", location.host)).with_source(e))?;
+        Ok(Client(Arc::new(Inner {
+            location: Location { container: None, blob: None, sas: None, ..location.clone() },
+            host,
+            credential,
+            transport: Transport::new(connector, config.stats.clone(), config.no_progress),
+            pace: config.cap_bits_per_s.map(|bits| Arc::new(Pace::new(bits))),
+            brake: Brake::default(),
+            no_crc64: AtomicBool::new(false),
+            connected: AtomicBool::new(false),
+            nonce: getrandom::u64().unwrap_or_default(),
+            count: AtomicU64::new(0),
+            config,
+        })))
+    }
+
+    /// Where it counts.
+    pub fn stats(&self) -> &Arc<Stats> {
+        &self.0.config.stats
+    }
+
+    /// The service it speaks to: a place without container, blob and SAS.
+    pub fn location(&self) -> &Location {
+        &self.0.location
+    }
+
+    /// Name of the credential in use, for messages.
+    pub fn credential_name(&self) -> &'static str {
+        self.0.credential.name()
+    }
+
+    /// Refuses what the credential cannot do as far as can be told without asking the service.
+    ///
+    /// # Errors
+    /// `AccessRefused`.
+    pub fn check_need(&self, need: Need) -> Result<()> {
+        self.0.credential.check(need, SystemTime::now())
+    }
+
+    /// The error for an answer to a request for `path` that could not be read.
+    pub(crate) fn bad_answer(&self, op: Op, path: &str, cause: XmlError) -> Error {
+        Error::new(Kind::BadAnswer, self.0.doing(path, op)).with_source(cause)
+    }
+
+    /// Sends a request until it is done, refused for good, or given up. Dropping the future closes the connection it was on;
+    /// the service may or may not have done what was asked.
+    ///
+    /// # Errors
+    /// Any kind of [`Kind`] but those of sources; with the service's answer and the number of tries where there were any.
+    pub async fn send(&self, request: Request, op: Op) -> Result<Response> {
+        let inner = &*self.0;
+        inner.credential.check(op.need, SystemTime::now()).map_err(|e| e.context(inner.doing(&request.path, op)))?;
+        let mut story = Story { started: Instant::now(), sent: 0, failures: 0, mismatched: false, fresh: false };
+        loop {
+            inner.brake.wait().await;
+            let trouble = match inner.attempt(&request, op, &mut story).await? {
+                Outcome::Done(response) => return Ok(response),
+                Outcome::AtOnce => continue,
+                Outcome::Trouble(trouble) => trouble,
+            };
+            story.failures += 1;
+            let (cause, hint) = match &trouble {
+                Trouble::Answer(cause, response) => (*cause, answer::retry_hint(response, SystemTime::now())),
+                Trouble::Failure(cause, _) => (*cause, None),
+            };
+            let wait = retry::delay(story.failures, hint);
+            let limit = inner.config.give_up_after;
+            let out_of_time = story.failures >= MIN_TRIES && story.started.elapsed() + wait > limit;
+            if out_of_time || hint.is_some_and(|hint| hint > limit) {
+                return Err(inner.gave_up(&request, op, &story, trouble));
+            }
+            tracing::debug!(?cause, ?wait, failures = story.failures, "{} will be tried again", inner.doing(&request.path, op));
+            inner.config.stats.retried(cause);
+            tokio::time::sleep(wait).await;
+        }
+    }
+}
+
+/// The header that protects a body.
+type Checksum = Option<(HeaderName, HeaderValue)>;
+
+enum Outcome {
+    Done(Response),
+    /// Send again now: nothing failed.
+    AtOnce,
+    Trouble(Trouble),
+}
+
+impl Inner {
+    async fn attempt(&self, request: &Request, op: Op, story: &mut Story) -> Result<Outcome> {
+        self.credential.ready().await.map_err(|e| e.context(self.doing(&request.path, op)))?;
+        let lease = match self.transport.lease(story.fresh).await {
+            Ok(lease) => lease,
+            Err(failure) => return self.failed(request, op, story, failure),
+        };
+        self.connected.store(true, Relaxed);
+        let (wire, checksum) = self.dress(request, &lease).map_err(|e| e.context(self.doing(&request.path, op)))?;
+        let sent_at = Instant::now();
+        story.sent += 1;
+        match self.transport.exchange(lease, wire).await {
+            Ok(response) => {
+                let outcome = self.judged(request, op, story, response, checksum, sent_at)?;
+                if !matches!(outcome, Outcome::Trouble(Trouble::Answer(RetryCause::Throttled, _))) {
+                    self.brake.passed(sent_at);
+                }
+                Ok(outcome)
+            }
+            Err(failure) => self.failed(request, op, story, failure),
+        }
+    }
+
+    /// Puts on what each try has anew: date, id, checksum, length, signature.
+    fn dress(&self, request: &Request, lease: &Lease) -> Result<(http::Request<SendBody>, Checksum)> {
+        let mut headers = request.headers.clone();
+        headers.insert(header::HOST, self.host.clone());
+        headers.insert(header::USER_AGENT, USER_AGENT);
+        headers.insert(X_MS_VERSION, HeaderValue::from_static(VERSION));
+        headers.insert(X_MS_DATE, date::now(SystemTime::now()));
+        headers.insert(X_MS_CLIENT_REQUEST_ID, self.request_id());
+        let body_len = request.body.len();
+        if body_len > 0 || request.method == Method::PUT || request.method == Method::POST {
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body_len));
+        }
+        let checksum = self.checksum(request);
+        if let Some((name, value)) = &checksum {
+            headers.insert(name.clone(), value.clone());
+        }
+
+        let mut suffix = String::new();
+        let mut head = Head {
+            method: request.method.as_str(),
+            account: self.location.account.as_deref().unwrap_or_default(),
+            path: &request.path,
+            query: &request.query,
+            headers: &mut headers,
+            query_suffix: &mut suffix,
+        };
+        self.credential.sign(&mut head)?;
+
+        let mut target = String::with_capacity(request.path.len() + suffix.len() + 96);
+        let forward = self.transport.connector().forward_proxy();
+        if let Some(proxy) = forward {
+            target.push_str("http://");
+            target.push_str(&self.location.authority());
+            if let Some(value) = proxy.basic_auth() {
+                headers.insert(header::PROXY_AUTHORIZATION, value.clone());
+            }
+        }
+        target.push_str(&request.path);
+        let mut separator = '?';
+        for (name, value) in &request.query {
+            target.push(separator);
+            target.push_str(name);
+            target.push('=');
+            target.extend(utf8_percent_encode(value, PARAMETER));
+            separator = '&';
+        }
+        if !suffix.is_empty() {
+            target.push(separator);
+            target.push_str(&suffix);
+        }
+        let uri = Uri::from_maybe_shared(Bytes::from(target))
+            .map_err(|e| Error::new(Kind::Usage, "the path or the query cannot stand in a request").with_source(e))?;
+
+        let cap = self.pace.as_ref().map(|pace| (pace.clone(), lease.activity().waiting.clone()));
+        let mut wire = http::Request::new(SendBody::new(request.body.clone(), cap));
+        *wire.method_mut() = request.method.clone();
+        *wire.uri_mut() = uri;
+        *wire.headers_mut() = headers;
+        Ok((wire, checksum))
+    }
+
+    fn checksum(&self, request: &Request) -> Checksum {
+        let crc64 = request.crc64?;
+        match self.config.check {
+            Check::None => None,
+            Check::Crc64 if !self.no_crc64.load(Relaxed) => Some((X_MS_CONTENT_CRC64, crc64_header(crc64))),
+            Check::Crc64 | Check::Md5 => Some((CONTENT_MD5, md5_header(&request.body))),
+        }
+    }
+
+    /// A UUID in form: random for the client, then counting.
+    fn request_id(&self) -> HeaderValue {
+        let (nonce, count) = (self.nonce, self.count.fetch_add(1, Relaxed));
+        let id = format!(
+            "{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}",
+            nonce >> 32,
+            (nonce >> 16) & 0xffff,
+            nonce & 0xfff,
+            (count >> 48) & 0xfff,
+            count & 0xffff_ffff_ffff
+        );
+        HeaderValue::from_maybe_shared(Bytes::from(id)).expect("hexadecimal digits and hyphens")
+    }
+
+    fn judged(
+        &self,
+        request: &Request,
+        op: Op,
+        story: &mut Story,
+        response: Response,
+        checksum: Checksum,
+        sent_at: Instant,
+    ) -> Result<Outcome> {
+        let sent_crc64 = checksum.as_ref().is_some_and(|(name, _)| *name == X_MS_CONTENT_CRC64);
+        let asked = Asked { conditional: op.conditional, crc64: sent_crc64 };
+        if response.status.is_success() {
+            return self.accepted(request, op, story, response);
+        }
+        let facts = answer::facts(&response, SystemTime::now());
+        match answer::judge(response.status, facts.code.as_deref(), facts.detail("HeaderName"), asked) {
+            Verdict::Done => Ok(Outcome::Done(response)),
+            Verdict::Again(cause) => {
+                if cause == RetryCause::Throttled {
+                    self.brake.throttled(sent_at, answer::retry_hint(&response, SystemTime::now()));
+                }
+                Ok(Outcome::Trouble(Trouble::Answer(cause, Box::new(response))))
+            }
+            Verdict::Once if !story.mismatched => {
+                story.mismatched = true;
+                self.config.stats.retried(RetryCause::Checksum);
+                Ok(Outcome::AtOnce)
+            }
+            Verdict::Once => Err(self.error(Kind::Corrupt, request, op, story).with_answer(facts)),
+            Verdict::NoCrc64 => {
+                if !self.no_crc64.swap(true, Relaxed) {
+                    tracing::warn!("{} does not know CRC64: using MD5, which costs more", self.location.safe());
+                }
+                story.sent -= 1;
+                Ok(Outcome::AtOnce)
+            }
+            Verdict::Error(kind) => Err(self.error(kind, request, op, story).with_answer(facts)),
+        }
+    }
+
+    /// A success, if it is the service's and the checksum it computed is ours.
+    fn accepted(&self, request: &Request, op: Op, story: &mut Story, response: Response) -> Result<Outcome> {
+        if !answer::from_service(&response) {
+            let facts = answer::facts(&response, SystemTime::now());
+            return Err(self.error(Kind::BadAnswer, request, op, story).with_answer(facts).with_advice(
+                "something that is not Azure Storage answered: a proxy, a login page of the network, or another server on this port",
+            ));
+        }
+        let theirs = response.headers.get(&X_MS_CONTENT_CRC64);
+        match (request.crc64, theirs) {
+            (Some(ours), Some(theirs)) if *theirs != crc64_header(ours) => {
+                if story.mismatched {
+                    let facts = answer::facts(&response, SystemTime::now());
+                    return Err(self.error(Kind::Corrupt, request, op, story).with_answer(facts));
+                }
+                story.mismatched = true;
+                self.config.stats.retried(RetryCause::Checksum);
+                Ok(Outcome::AtOnce)
+            }
+            _ => Ok(Outcome::Done(response)),
+        }
+    }
+
+    /// A try that got no answer.
+    fn failed(&self, request: &Request, op: Op, story: &mut Story, failure: Failure) -> Result<Outcome> {
+        let trouble = match failure {
+            Failure::Final(error) => return Err(error.context(self.doing(&request.path, op))),
+            Failure::Nobody(error) => {
+                if !self.connected.load(Relaxed) || story.started.elapsed() > GONE {
+                    return Err(error.context(self.doing(&request.path, op)));
+                }
+                Trouble::Failure(RetryCause::Connection, error.into())
+            }
+            Failure::NoConnection(error) => {
+                if !self.connected.load(Relaxed) && story.failures > 0 {
+                    return Err(self.error(Kind::Unreachable, request, op, story).with_source(error));
+                }
+                Trouble::Failure(RetryCause::Connection, error.into())
+            }
+            Failure::Stale { sent } => {
+                // An idle connection was closed as the request set out: any other idle one may be as old. One that may have
+                // arrived counts as sent, so that a condition that fails next is looked into.
+                story.fresh = true;
+                story.sent -= u32::from(!sent);
+                return Ok(Outcome::AtOnce);
+            }
+            Failure::Broken(error) => Trouble::Failure(RetryCause::Connection, error),
+            Failure::NoProgress(after) => {
+                let text = format!("no byte moved for {} s", after.as_secs());
+                Trouble::Failure(RetryCause::NoProgress, text.into())
+            }
+            Failure::Nonsense(error) => return Err(self.error(Kind::BadAnswer, request, op, story).with_source(error)),
+        };
+        Ok(Outcome::Trouble(trouble))
+    }
+
+    fn gave_up(&self, request: &Request, op: Op, story: &Story, trouble: Trouble) -> Error {
+        let error = self.error(Kind::GaveUp, request, op, story);
+        match trouble {
+            Trouble::Answer(_, response) => error.with_answer(answer::facts(&response, SystemTime::now())),
+            Trouble::Failure(_, cause) => error.with_source(cause),
+        }
+    }
+
+    fn error(&self, kind: Kind, request: &Request, op: Op, story: &Story) -> Error {
+        let error = Error::new(kind, self.doing(&request.path, op));
+        if story.sent > 1 { error.with_attempts(Attempts { count: story.sent, elapsed: story.started.elapsed() }) } else { error }
+    }
+
+    fn doing(&self, path: &str, op: Op) -> String {
+        let url = format!("{}://{}{}", self.location.scheme.as_str(), self.location.authority(), path);
+        format!("cannot {} {}", op.action, SafeUrl::new(&url))
+    }
+}

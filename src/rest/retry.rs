@@ -1,0 +1,166 @@
+//! When to send again: how long to wait, and the brake that slows every request of a client when the service asks for it.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// First wait, at most.
+const BASE: Duration = Duration::from_millis(200);
+
+/// No wait of our own choosing is longer.
+const CAP: Duration = Duration::from_secs(60);
+
+/// A random fraction from 0 to 1, for spreading waits.
+fn random_fraction() -> f64 {
+    let bits = getrandom::u32().unwrap_or(u32::MAX / 2);
+    f64::from(bits) / f64::from(u32::MAX)
+}
+
+/// Longest wait before try `failures` + 1: doubles from 0.2 s to 60 s.
+fn ceiling(failures: u32) -> Duration {
+    BASE.saturating_mul(1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX)).min(CAP)
+}
+
+/// Exponential with full jitter: anything from nothing to the ceiling, but what the service asked for at least.
+pub(crate) fn delay(failures: u32, hint: Option<Duration>) -> Duration {
+    let own = ceiling(failures).mul_f64(random_fraction());
+    own.max(hint.unwrap_or_default())
+}
+
+/// Slows all requests of a client once when the service throttles one of them.
+#[derive(Debug, Default)]
+pub(crate) struct Brake {
+    /// Whether there may be something to wait for; spares the lock where there never was.
+    on: AtomicBool,
+    state: Mutex<BrakeState>,
+}
+
+#[derive(Debug, Default)]
+struct BrakeState {
+    /// Until when nothing is sent.
+    until: Option<Instant>,
+    /// When the brake was last pulled.
+    pulled: Option<Instant>,
+    /// How many times in a row.
+    level: u32,
+}
+
+impl BrakeState {
+    /// A request sent at `sent` was throttled. Requests under way when the brake was pulled tell nothing new: they all found the
+    /// same overload, and count once.
+    fn throttled(&mut self, sent: Instant, now: Instant, hint: Option<Duration>) {
+        let news = self.pulled.is_none_or(|pulled| sent >= pulled);
+        if news {
+            self.level += 1;
+            self.pulled = Some(now);
+        }
+        let wait = match (hint, news) {
+            (Some(hint), _) => hint,
+            (None, true) => ceiling(self.level),
+            (None, false) => return,
+        };
+        let until = now + wait;
+        self.until = Some(self.until.map_or(until, |u| u.max(until)));
+    }
+
+    /// A request sent at `sent` got through: later ones need not be slower.
+    fn passed(&mut self, sent: Instant) -> bool {
+        if self.pulled.is_some_and(|pulled| sent >= pulled) {
+            self.level = 0;
+        }
+        self.level == 0 && self.until.is_none_or(|until| sent >= until)
+    }
+
+    /// When a request that wants to go now may go. Those that waited set out one by one over a tenth of the wait and not all in
+    /// the same moment.
+    fn may_go(&self, now: Instant, spread: f64) -> Instant {
+        match self.until {
+            Some(until) if until > now => until + (until - now).mul_f64(spread / 10.0),
+            _ => now,
+        }
+    }
+}
+
+impl Brake {
+    pub(crate) fn throttled(&self, sent: Instant, hint: Option<Duration>) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).throttled(sent, Instant::now(), hint);
+        self.on.store(true, Relaxed);
+    }
+
+    pub(crate) fn passed(&self, sent: Instant) {
+        if self.on.load(Relaxed) && self.state.lock().unwrap_or_else(PoisonError::into_inner).passed(sent) {
+            self.on.store(false, Relaxed);
+        }
+    }
+
+    /// Waits until the brake is off.
+    pub(crate) async fn wait(&self) {
+        while self.on.load(Relaxed) {
+            let now = Instant::now();
+            let at = self.state.lock().unwrap_or_else(PoisonError::into_inner).may_go(now, random_fraction());
+            if at <= now {
+                return;
+            }
+            tokio::time::sleep_until(at).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn waits_double_from_a_fifth_of_a_second_to_a_minute() {
+        let ceilings: Vec<f64> = (1..=11).map(|n| ceiling(n).as_secs_f64()).collect();
+        assert_eq!(ceilings, [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60.0, 60.0]);
+        assert_eq!(ceiling(u32::MAX), CAP);
+        for failures in [1, 5, 20] {
+            assert!(delay(failures, None) <= ceiling(failures));
+            assert!((S * 7..=S * 60).contains(&delay(failures, Some(S * 7))));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_overload_seen_by_many_requests_slows_once() {
+        let mut brake = BrakeState::default();
+        let start = Instant::now();
+        for i in 1..=50 {
+            brake.throttled(start, start + Duration::from_millis(i), None);
+        }
+        assert_eq!(brake.level, 1);
+        assert_eq!(brake.may_go(start + Duration::from_millis(1), 0.0), start + Duration::from_millis(201));
+        // Sent after the first pull and throttled again: the next step.
+        brake.throttled(start + S, start + S, None);
+        assert_eq!(brake.may_go(start + S, 0.0), start + S + Duration::from_millis(400));
+        assert!(!brake.passed(start), "sent before: says nothing");
+        assert!(!brake.passed(start + S + Duration::from_millis(1)), "the wait is not over");
+        assert!(brake.passed(start + S * 2));
+        assert_eq!(brake.level, 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn everyone_waits_as_long_as_the_service_says() {
+        let brake = std::sync::Arc::new(Brake::default());
+        let start = Instant::now();
+        brake.throttled(start, Some(S * 5));
+        let mut all = tokio::task::JoinSet::new();
+        for _ in 0..20 {
+            let brake = brake.clone();
+            all.spawn(async move {
+                brake.wait().await;
+                start.elapsed()
+            });
+        }
+        for waited in all.join_all().await {
+            assert!((S * 5..=S * 6).contains(&waited), "{waited:?}");
+        }
+        brake.passed(Instant::now());
+        let before = Instant::now();
+        brake.wait().await;
+        assert_eq!(Instant::now(), before);
+    }
+}

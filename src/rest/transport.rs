@@ -1,0 +1,271 @@
+//! Connections and what goes over them: a stack of idle ones, one request at a time on each, no task of their own.
+//!
+//! The request's own future drives its connection, so nothing hops between threads, and dropping the future closes the
+//! connection. The most recently used connection is taken first; one that the server has closed meanwhile is noticed before the
+//! request is written, or else reported as [`Failure::Stale`], which costs nothing but another try.
+
+use crate::error::Error;
+use crate::rest::body::SendBody;
+use crate::rest::connect::{Activity, Connector, Refusal, Wire};
+use crate::rest::request::Response;
+use crate::rest::stats::Stats;
+use bytes::{Bytes, BytesMut};
+use http_body::Body as _;
+use hyper::client::conn::http1::{self, Connection, SendRequest};
+use hyper_util::rt::TokioIo;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+/// Largest answer held in memory: a list of 150,000 blocks with the longest ids has 20 MB.
+const MAX_ANSWER: usize = 64 << 20;
+
+/// A standstill is looked for this often within the time allowed, so it is found after that time and at most a quarter more.
+const LOOKS: u32 = 4;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Sending again cannot heal it.
+    Final(Error),
+    /// Nobody is there; see [`Refusal::Nobody`].
+    Nobody(Error),
+    /// No connection, for now: nothing was sent.
+    NoConnection(io::Error),
+    /// An idle connection turned out to be closed before a byte of the answer came.
+    Stale {
+        /// Whether some of the request may have reached the service.
+        sent: bool,
+    },
+    /// The connection broke; the request may have had its effect.
+    Broken(BoxError),
+    /// No byte moved for too long; the request may have had its effect.
+    NoProgress(Duration),
+    /// Not HTTP, or too long.
+    Nonsense(BoxError),
+}
+
+/// Connections to one service.
+pub(crate) struct Transport {
+    connector: Connector,
+    #[expect(clippy::vec_box, reason = "a connection is some kilobytes, and is moved in and out for each request")]
+    idle: Mutex<Vec<Box<Conn>>>,
+    stats: Arc<Stats>,
+    no_progress: Duration,
+}
+
+/// A connection with its two halves: where requests go in, and what moves the bytes.
+struct Conn {
+    sender: SendRequest<SendBody>,
+    driver: Connection<TokioIo<Wire>, SendBody>,
+    activity: Arc<Activity>,
+}
+
+impl Conn {
+    /// Whether a request can be sent now. Moves the driver, so that a close by the other side is seen.
+    fn is_usable(&mut self, cx: &mut Context<'_>) -> bool {
+        Pin::new(&mut self.driver).poll(cx).is_pending() && self.sender.is_ready()
+    }
+}
+
+/// Checked out of the pool; on a connection that has not answered yet?
+pub(crate) struct Lease {
+    conn: Box<Conn>,
+    reused: bool,
+}
+
+impl Lease {
+    /// For the body that waits for its share of a cap.
+    pub(crate) fn activity(&self) -> &Arc<Activity> {
+        &self.conn.activity
+    }
+}
+
+impl Transport {
+    pub(crate) fn new(connector: Connector, stats: Arc<Stats>, no_progress: Duration) -> Transport {
+        Transport { connector, idle: Mutex::default(), stats, no_progress }
+    }
+
+    pub(crate) fn connector(&self) -> &Connector {
+        &self.connector
+    }
+
+    /// An idle connection that is still open, or a new one.
+    pub(crate) async fn lease(&self, fresh: bool) -> Result<Lease, Failure> {
+        while !fresh && let Some(mut conn) = self.pop() {
+            if poll_fn(|cx| Poll::Ready(conn.is_usable(cx))).await {
+                return Ok(Lease { conn, reused: true });
+            }
+        }
+        let wire = self.connector.connect().await.map_err(|refusal| match refusal {
+            Refusal::Final(error) => Failure::Final(error),
+            Refusal::Nobody(error) => Failure::Nobody(error),
+            Refusal::Passing(error) => Failure::NoConnection(error),
+        })?;
+        let activity = wire.activity().clone();
+        let (sender, driver) =
+            http1::Builder::new().handshake(TokioIo::new(wire)).await.map_err(|e| Failure::Broken(e.into()))?;
+        Ok(Lease { conn: Box::new(Conn { sender, driver, activity }), reused: false })
+    }
+
+    fn pop(&self) -> Option<Box<Conn>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    /// Sends a request and takes the whole answer. The connection goes back to the pool only after a whole answer.
+    pub(crate) async fn exchange(&self, lease: Lease, request: http::Request<SendBody>) -> Result<Response, Failure> {
+        let Lease { mut conn, reused } = lease;
+        let started = Instant::now();
+        let received_before = conn.activity.received.load(Relaxed);
+        let result = self.drive(&mut conn, request, started).await;
+        if !matches!(&result, Err(Lost::Error { sent: false, .. })) {
+            self.stats.requests.fetch_add(1, Relaxed);
+        }
+        match result {
+            Ok(response) => {
+                self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
+                Ok(response)
+            }
+            Err(Lost::NoProgress) => Err(Failure::NoProgress(self.no_progress)),
+            Err(Lost::Error { sent, .. }) if reused && conn.activity.received.load(Relaxed) == received_before => {
+                Err(Failure::Stale { sent })
+            }
+            Err(Lost::Error { cause, .. }) => Err(match cause.downcast_ref::<hyper::Error>() {
+                Some(error) if error.is_parse() => Failure::Nonsense(cause),
+                _ => Failure::Broken(cause),
+            }),
+            Err(Lost::TooLong) => Err(Failure::Nonsense(format!("the answer is longer than {MAX_ANSWER} bytes").into())),
+        }
+    }
+
+    async fn drive(&self, conn: &mut Conn, request: http::Request<SendBody>, started: Instant) -> Result<Response, Lost> {
+        let Conn { sender, driver, activity } = conn;
+        let mut watchdog = Watchdog::new(self.no_progress, activity);
+        let mut driver = Driver { driver, done: None };
+
+        let mut answer = pin!(sender.try_send_request(request));
+        let answer = poll_fn(|cx| {
+            driver.poll(cx);
+            match answer.as_mut().poll(cx) {
+                Poll::Ready(result) => Poll::Ready(Ok(result)),
+                Poll::Pending => watchdog.poll(cx).map(Err),
+            }
+        })
+        .await?
+        .map_err(|mut error| {
+            let sent = error.take_message().is_none();
+            Lost::Error { sent, cause: error.into_error().into() }
+        })?;
+        self.stats.answered(started.elapsed());
+
+        let (head, mut body) = answer.into_parts();
+        let mut collected = Collected::default();
+        while !body.is_end_stream() {
+            let frame = poll_fn(|cx| {
+                driver.poll(cx);
+                match Pin::new(&mut body).poll_frame(cx) {
+                    Poll::Ready(frame) => Poll::Ready(Ok(frame)),
+                    Poll::Pending => watchdog.poll(cx).map(Err),
+                }
+            })
+            .await?;
+            match frame {
+                None => break,
+                Some(Ok(frame)) => collected.push(frame.into_data().unwrap_or_default())?,
+                Some(Err(error)) => return Err(Lost::Error { sent: true, cause: error.into() }),
+            }
+        }
+        Ok(Response { status: head.status, headers: head.headers, body: collected.into_bytes() })
+    }
+}
+
+/// What ended an exchange before its answer was whole.
+enum Lost {
+    Error { sent: bool, cause: BoxError },
+    NoProgress,
+    TooLong,
+}
+
+/// The connection's own future, polled beside what waits for it and not again after its end.
+struct Driver<'a> {
+    driver: &'a mut Connection<TokioIo<Wire>, SendBody>,
+    done: Option<()>,
+}
+
+impl Driver<'_> {
+    /// How it ends is told to whoever waits for the answer, so the result itself is of no use.
+    fn poll(&mut self, cx: &mut Context<'_>) {
+        if self.done.is_none() && Pin::new(&mut *self.driver).poll(cx).is_ready() {
+            self.done = Some(());
+        }
+    }
+}
+
+/// Fires when no byte has moved in either direction for the time allowed.
+struct Watchdog<'a> {
+    activity: &'a Activity,
+    seen: u64,
+    still: u32,
+    every: Duration,
+    timer: Pin<Box<tokio::time::Sleep>>,
+}
+
+impl<'a> Watchdog<'a> {
+    fn new(allowed: Duration, activity: &'a Activity) -> Self {
+        let every = allowed / LOOKS;
+        let timer = Box::pin(tokio::time::sleep(every));
+        Watchdog { activity, seen: activity.moved.load(Relaxed), still: 0, every, timer }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Lost> {
+        while self.timer.as_mut().poll(cx).is_ready() {
+            let moved = self.activity.moved.load(Relaxed);
+            if moved == self.seen && !self.activity.waiting.load(Relaxed) {
+                self.still += 1;
+            } else {
+                self.still = 0;
+            }
+            self.seen = moved;
+            if self.still >= LOOKS {
+                return Poll::Ready(Lost::NoProgress);
+            }
+            let next = self.timer.deadline() + self.every;
+            self.timer.as_mut().reset(next);
+        }
+        Poll::Pending
+    }
+}
+
+/// An answer's body: mostly nothing or one piece.
+#[derive(Default)]
+struct Collected {
+    first: Bytes,
+    all: BytesMut,
+}
+
+impl Collected {
+    fn push(&mut self, piece: Bytes) -> Result<(), Lost> {
+        if self.first.is_empty() && self.all.is_empty() {
+            self.first = piece;
+            return Ok(());
+        }
+        if self.all.is_empty() {
+            self.all.extend_from_slice(&self.first);
+        }
+        if self.all.len() + piece.len() > MAX_ANSWER {
+            return Err(Lost::TooLong);
+        }
+        self.all.extend_from_slice(&piece);
+        Ok(())
+    }
+
+    fn into_bytes(self) -> Bytes {
+        if self.all.is_empty() { self.first } else { self.all.freeze() }
+    }
+}
