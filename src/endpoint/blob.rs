@@ -1,0 +1,109 @@
+//! Block blobs of one container as a sink: joins the engine's objects and the wire's operations.
+//!
+//! One request for a whole object, nothing asked before or after; all properties travel in the request that creates the blob.
+
+use crate::attributes::Attributes;
+use crate::endpoint::{BlockId, Facts, Finish, Limits, Payload, Sink, Task, mime};
+use crate::error::Result;
+use crate::rest::blob::Blob;
+use crate::rest::client::Client;
+use crate::rest::names::check_blob_name;
+use crate::units::MIB;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// Limits of the service version we speak ("Put Blob" and "Put Block", tables by version): 5000 MiB in one request, 50,000
+/// blocks of 4000 MiB.
+const LIMITS: Limits = Limits { whole: 5000 * MIB, block: 4000 * MIB, blocks: 50_000 };
+
+/// Where content types come from, where none was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContentTypes {
+    /// From the blob's name ([`mime::guess`]).
+    ByName {
+        /// The type where the name does not tell: for a single file that of the file's own name, else [`mime::DEFAULT`].
+        otherwise: &'static str,
+    },
+    /// Left to the service, which takes `application/octet-stream`.
+    Service,
+}
+
+/// A container to write blobs to.
+pub struct BlobSink {
+    client: Client,
+    container: String,
+    attributes: Attributes,
+    types: ContentTypes,
+}
+
+impl BlobSink {
+    /// Blobs of `container`, each with these attributes. Whether the container exists is not asked.
+    pub fn new(client: Client, container: impl Into<String>, attributes: Attributes, types: ContentTypes) -> Self {
+        BlobSink { client, container: container.into(), attributes, types }
+    }
+
+    fn blob(&self, target: &str) -> Blob<'_> {
+        Blob::new(&self.client, &self.container, target)
+    }
+
+    fn attributes(&self, target: &str, finish: Finish) -> Attributes {
+        let mut attributes = self.attributes.clone();
+        if finish.content_md5.is_some() {
+            attributes.content_md5 = finish.content_md5;
+        }
+        if let (None, ContentTypes::ByName { otherwise }) = (&attributes.content_type, self.types) {
+            let guess = match mime::guess(target) {
+                mime::DEFAULT => otherwise,
+                known => known,
+            };
+            // The service's own default needs no header.
+            attributes.content_type = (guess != mime::DEFAULT).then(|| guess.to_owned());
+        }
+        attributes
+    }
+}
+
+impl Sink for BlobSink {
+    fn limits(&self) -> Limits {
+        LIMITS
+    }
+
+    fn check_name(&self, target: &str) -> Result<()> {
+        check_blob_name(target)
+    }
+
+    fn put<'a>(&'a self, target: &'a str, payload: Payload, finish: Finish) -> Task<'a, Result<()>> {
+        Box::pin(async move {
+            let attributes = self.attributes(target, finish);
+            self.blob(target).put_blob(&payload.data, payload.crc64, &attributes, finish.replace).await.map(drop)
+        })
+    }
+
+    fn put_block<'a>(&'a self, target: &'a str, id: BlockId, payload: Payload) -> Task<'a, Result<()>> {
+        Box::pin(async move { self.blob(target).put_block(&wire_id(&id), &payload.data, payload.crc64).await })
+    }
+
+    fn commit<'a>(&'a self, target: &'a str, ids: &'a [BlockId], finish: Finish) -> Task<'a, Result<()>> {
+        Box::pin(async move {
+            let ids: Vec<String> = ids.iter().map(wire_id).collect();
+            let attributes = self.attributes(target, finish);
+            self.blob(target).put_block_list(&ids, &attributes, finish.replace).await.map(drop)
+        })
+    }
+
+    fn look<'a>(&'a self, target: &'a str) -> Task<'a, Result<Option<Facts>>> {
+        Box::pin(async move {
+            let there = self.blob(target).get_properties().await?;
+            Ok(there.map(|there| Facts { len: there.content_length(), modified: there.last_modified() }))
+        })
+    }
+
+    fn describe(&self, target: &str) -> String {
+        self.client.location().safe_blob(target).to_string()
+    }
+}
+
+/// 44 characters of base64, the form of the query parameter (before it is percent-encoded) and of the list.
+fn wire_id(id: &BlockId) -> String {
+    STANDARD.encode(id.0)
+}
