@@ -74,9 +74,10 @@ impl Conn {
     }
 }
 
-/// Checked out of the pool; on a connection that has not answered yet?
+/// A connection taken for one request.
 pub(crate) struct Lease {
     conn: Box<Conn>,
+    /// It has carried a request before.
     reused: bool,
 }
 
@@ -129,7 +130,10 @@ impl Transport {
         }
         match result {
             Ok(response) => {
-                self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
+                // An answer may come before the body has gone out; then the rest of the body, and the connection, are dropped.
+                if poll_fn(|cx| Poll::Ready(conn.is_usable(cx))).await {
+                    self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
+                }
                 Ok(response)
             }
             Err(Lost::NoProgress) => Err(Failure::NoProgress(self.no_progress)),

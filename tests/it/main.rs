@@ -6,5 +6,8 @@ mod double;
 mod engine;
 mod landing;
 mod layers;
+mod proxy;
+mod script;
 mod sources;
 mod vectors;
+mod wire;
