@@ -1,0 +1,187 @@
+//! One connection: heads in, bodies where they belong, answers out, in order, until either side has enough.
+//!
+//! Our own loop rather than a server crate's because of the bodies: a block is received straight into the buffer it will be
+//! kept in (or thrown away inside the kernel), with no intermediate chunks, channels or copies. What a request means is
+//! [`Service`]'s; this file knows only how long things are.
+
+use super::http::{Answer, BodyLength, Head, MAX_HEAD};
+use super::payload::Piece;
+use super::service::Service;
+use super::{drain, store};
+use bytes::{Buf, BufMut, BytesMut};
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+/// First read of a connection; grows for larger heads. A small blob arrives with its head in one read.
+const READ_BUFFER: usize = 16 * 1024;
+/// A refused body up to this size is read to its end so that the connection, and the client's view of the answer, survive.
+const DRAIN_LIMIT: u64 = 512 * 1024 * 1024;
+
+pub(crate) struct Conn {
+    stream: TcpStream,
+    buffer: BytesMut,
+    peer: IpAddr,
+}
+
+impl Conn {
+    pub(crate) fn new(stream: TcpStream, peer: IpAddr) -> Self {
+        Conn { stream, buffer: BytesMut::with_capacity(READ_BUFFER), peer }
+    }
+
+    /// Serves requests until the client leaves, something breaks, or `stop` changes between two requests.
+    ///
+    /// # Errors
+    /// The socket's. They end the connection and concern nobody else.
+    pub(crate) async fn run(mut self, service: Arc<Service>, mut stop: watch::Receiver<bool>) -> io::Result<()> {
+        loop {
+            let head = tokio::select! {
+                biased;
+                () = super::told(&mut stop) => return Ok(()),
+                head = self.head() => head?,
+            };
+            let head = match head {
+                Next::Head(head) => *head,
+                Next::Closed => return Ok(()),
+                Next::Malformed(status) => {
+                    let answer = service.malformed(status);
+                    let (wire, _) = answer.into_wire(false, false);
+                    self.stream.write_all(&wire).await?;
+                    return self.linger().await;
+                }
+            };
+            let mut body = Body { remaining: head.body_len(), awaits_continue: head.expect_continue, conn: &mut self };
+            let answer = service.answer(&head, &mut body).await;
+            let (remaining, unasked) = (body.remaining, body.awaits_continue);
+            // After a refusal without "100 Continue" nobody can know whether the body still comes.
+            let keep = head.keep_alive
+                && head.length != BodyLength::Chunked
+                && remaining <= DRAIN_LIMIT
+                && !(unasked && remaining > 0)
+                && !*stop.borrow();
+            self.send(answer, head.method == "HEAD", keep).await?;
+            if !keep {
+                return self.linger().await;
+            }
+            self.skip(remaining).await?;
+        }
+    }
+
+    async fn head(&mut self) -> io::Result<Next> {
+        loop {
+            // Empty lines before a request line are allowed (RFC 9112, 2.2) and would make the parser wait for ever.
+            while self.buffer.starts_with(b"\r\n") {
+                self.buffer.advance(2);
+            }
+            if !self.buffer.is_empty() {
+                match Head::parse(&self.buffer, self.peer) {
+                    Ok(Some((head, used))) => {
+                        self.buffer.advance(used);
+                        return Ok(Next::Head(Box::new(head)));
+                    }
+                    Ok(None) if self.buffer.len() < MAX_HEAD => {}
+                    Ok(None) => return Ok(Next::Malformed(431)),
+                    Err(()) => return Ok(Next::Malformed(400)),
+                }
+            }
+            self.buffer.reserve(READ_BUFFER);
+            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+                return Ok(Next::Closed);
+            }
+        }
+    }
+
+    async fn send(&mut self, answer: Answer, to_head: bool, keep: bool) -> io::Result<()> {
+        let (wire, pieces) = answer.into_wire(to_head, keep);
+        self.stream.write_all(&wire).await?;
+        for piece in pieces {
+            match piece {
+                Piece::Memory(bytes) => self.stream.write_all(&bytes).await?,
+                other => store::write_piece(&other, &mut self.stream).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Throws `count` bytes of the stream away.
+    async fn skip(&mut self, count: u64) -> io::Result<()> {
+        let held = usize::try_from(count).unwrap_or(usize::MAX).min(self.buffer.len());
+        self.buffer.advance(held);
+        drain::skip(&self.stream, count - held as u64).await
+    }
+
+    /// Ends our side and reads a little on, so that a client still sending sees the answer rather than a reset.
+    async fn linger(&mut self) -> io::Result<()> {
+        self.stream.shutdown().await?;
+        let mut scratch = vec![0; 64 * 1024];
+        let rest = async { while self.stream.read(&mut scratch).await.is_ok_and(|n| n > 0) {} };
+        // The outcome does not matter: either the client is done or it had its time.
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(2), rest).await;
+        Ok(())
+    }
+}
+
+enum Next {
+    Head(Box<Head>),
+    Closed,
+    Malformed(u16),
+}
+
+/// The body of the request at hand. What is not read of it is skipped after the answer.
+pub(crate) struct Body<'a> {
+    conn: &'a mut Conn,
+    remaining: u64,
+    awaits_continue: bool,
+}
+
+impl Body<'_> {
+    /// Bytes still to come.
+    pub(crate) fn remaining(&self) -> u64 {
+        self.remaining
+    }
+
+    /// Lets a client that waits for it send (RFC 9110, 10.1.1).
+    async fn invite(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.awaits_continue) && self.remaining > 0 {
+            self.conn.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+        }
+        Ok(())
+    }
+
+    /// Reads until `out` has grown by `count` bytes or the body ends; room is made once.
+    ///
+    /// # Errors
+    /// The socket's; a body cut short is `UnexpectedEof`.
+    pub(crate) async fn fill(&mut self, out: &mut BytesMut, count: usize) -> io::Result<()> {
+        self.invite().await?;
+        let mut wanted = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(count);
+        out.reserve(wanted);
+        let held = wanted.min(self.conn.buffer.len());
+        out.extend_from_slice(&self.conn.buffer[..held]);
+        self.conn.buffer.advance(held);
+        self.remaining -= held as u64;
+        wanted -= held;
+        while wanted > 0 {
+            let got = self.conn.stream.read_buf(&mut (&mut *out).limit(wanted)).await?;
+            if got == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            wanted -= got;
+            self.remaining -= got as u64;
+        }
+        Ok(())
+    }
+
+    /// Reads the body and throws it away, uncopied where the system can.
+    ///
+    /// # Errors
+    /// As [`fill`](Body::fill).
+    pub(crate) async fn discard(&mut self) -> io::Result<()> {
+        self.invite().await?;
+        let count = std::mem::take(&mut self.remaining);
+        self.conn.skip(count).await
+    }
+}

@@ -1,0 +1,485 @@
+//! The model: accounts, containers, blobs. One for all storages; what a storage keeps of it is mirrored by [`Held`].
+//!
+//! Locks: the map of containers of an account, and one lock a container. None is held over an `await`. Whoever changes a
+//! container does it through [`Held`], which writes the row first and the memory second, so that no answer tells of what a
+//! restart would not know.
+
+use super::blob::{Blob, Block, Facts};
+use super::errors::{self as e, Failure, Outcome};
+use super::lease::Lease;
+use super::rows::{Change, Row};
+use super::store::Store;
+use super::time::Ticks;
+use crate::{Error, Kind, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// Everything the emulator knows.
+#[derive(Debug)]
+pub(crate) struct Model {
+    pub(crate) accounts: Vec<Account>,
+    pub(crate) store: Store,
+    last_tick: AtomicU64,
+    /// A few sets of facts that blobs were lately given: most blobs of a container look alike.
+    recent: Mutex<Vec<Arc<Facts>>>,
+}
+
+/// A storage account.
+#[derive(Debug)]
+pub(crate) struct Account {
+    pub(crate) name: String,
+    pub(crate) key: Vec<u8>,
+    containers: RwLock<BTreeMap<String, Arc<Container>>>,
+    /// Names of deleted containers, and when they may be used again. Not kept over a restart.
+    fading: Mutex<BTreeMap<String, Ticks>>,
+    /// The XML last set as service properties.
+    pub(crate) service: Mutex<Service>,
+}
+
+/// Service properties: what was set, kept as the elements it came in.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Service {
+    /// Element name to its XML.
+    pub(crate) parts: BTreeMap<String, String>,
+    /// `DefaultServiceVersion`: the version of anonymous requests that name none.
+    pub(crate) default_version: Option<String>,
+    /// Days of `DeleteRetentionPolicy`, while enabled: deleted blobs are kept.
+    pub(crate) keep_deleted_days: Option<u64>,
+}
+
+/// A container.
+#[derive(Debug)]
+pub(crate) struct Container {
+    pub(crate) name: String,
+    inner: Mutex<Inner>,
+}
+
+/// What is in a container.
+#[derive(Debug, Default)]
+pub(crate) struct Inner {
+    /// Deleted while somebody still had a handle.
+    gone: bool,
+    pub(crate) info: Info,
+    pub(crate) blobs: BTreeMap<String, Entry>,
+}
+
+/// Properties of a container.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Info {
+    pub(crate) etag: Ticks,
+    pub(crate) modified: Ticks,
+    pub(crate) metadata: Vec<(String, String)>,
+    pub(crate) access: Access,
+    pub(crate) policies: Vec<Policy>,
+    pub(crate) lease: Option<Lease>,
+}
+
+/// Who may read without credentials.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Access {
+    #[default]
+    Private,
+    /// Blobs can be read.
+    Blob,
+    /// The container can be listed too.
+    Container,
+}
+
+impl Access {
+    /// As in `x-ms-blob-public-access`.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        match self {
+            Access::Private => None,
+            Access::Blob => Some("blob"),
+            Access::Container => Some("container"),
+        }
+    }
+}
+
+/// A stored access policy, as it was sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Policy {
+    pub(crate) id: String,
+    pub(crate) start: Option<String>,
+    pub(crate) expiry: Option<String>,
+    pub(crate) permission: Option<String>,
+}
+
+/// All there is under one blob name.
+#[expect(clippy::box_collection, reason = "a million entries have neither: a pointer each is less than an empty map")]
+#[derive(Debug, Default)]
+pub(crate) struct Entry {
+    pub(crate) base: Option<Box<Blob>>,
+    /// By snapshot time.
+    pub(crate) snapshots: Option<Box<BTreeMap<String, Blob>>>,
+    /// Uncommitted blocks by id.
+    pub(crate) staged: Option<Box<BTreeMap<Box<str>, Block>>>,
+}
+
+impl Entry {
+    fn is_empty(&self) -> bool {
+        self.base.is_none() && self.snapshots.is_none() && self.staged.is_none()
+    }
+}
+
+/// What a change does with the uncommitted blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Staged {
+    Keep,
+    Drop,
+}
+
+/// How long a deleted container's name stays taken: at least 30 s ("Delete Container").
+const FADING: Ticks = 30 * super::time::SECOND;
+
+impl Model {
+    /// Builds the model over a store and reads back what it holds.
+    ///
+    /// # Errors
+    /// [`Kind::Local`]: the store cannot be read, or names files it does not have.
+    pub(crate) fn open(accounts: Vec<(String, Vec<u8>)>, store: Store) -> Result<Model> {
+        let account = |(name, key)| Account {
+            name,
+            key,
+            containers: RwLock::default(),
+            fading: Mutex::default(),
+            service: Mutex::default(),
+        };
+        let accounts = accounts.into_iter().map(account).collect();
+        let model = Model { accounts, store, last_tick: AtomicU64::new(0), recent: Mutex::default() };
+        if let Store::Disk(disk) = &model.store {
+            disk.rows.load(&mut |row| model.restore(row))?;
+            disk.reclaim();
+        }
+        Ok(model)
+    }
+
+    /// Takes a row into the model. Rows of accounts that were not named this time stay on disk, unseen.
+    fn restore(&self, row: Row) -> Result<()> {
+        let (Row::Service { account, .. }
+        | Row::Container { account, .. }
+        | Row::Blob { account, .. }
+        | Row::Block { account, .. }) = &row;
+        let Some(account) = self.account(account) else { return Ok(()) };
+        let broken = |what: String| Error::new(Kind::Local, format!("the store's record of {what} is broken"));
+        let Store::Disk(disk) = &self.store else { return Ok(()) };
+        let find = |number| disk.segment(number);
+        match row {
+            Row::Service { state, .. } => {
+                let state = serde_json::from_str(&state).map_err(|e| broken("service properties".to_owned()).with_source(e))?;
+                *lock(&account.service) = state;
+            }
+            Row::Container { name, state, .. } => {
+                let info: Info = serde_json::from_str(&state).map_err(|e| broken(format!("container {name}")).with_source(e))?;
+                self.seen(info.etag);
+                let inner = Inner { gone: false, info, blobs: BTreeMap::new() };
+                let container = Container { name: name.clone(), inner: Mutex::new(inner) };
+                write(&account.containers).insert(name, Arc::new(container));
+            }
+            Row::Blob { container, name, snapshot, state, .. } => {
+                let mut blob: Blob =
+                    serde_json::from_str(&state).map_err(|e| broken(format!("blob {container}/{name}")).with_source(e))?;
+                if !blob.content.each_payload(&mut |payload| payload.attach(&find)) {
+                    return Err(broken(format!("blob {container}/{name}")).with_advice("a segment file of the store is missing"));
+                }
+                self.seen(blob.etag);
+                blob.facts = self.share(Arc::unwrap_or_clone(blob.facts));
+                let Ok(container) = account.container(&container) else { return Ok(()) };
+                let mut inner = lock(&container.inner);
+                let entry = inner.blobs.entry(name).or_default();
+                if snapshot.is_empty() {
+                    entry.base = Some(Box::new(blob));
+                } else {
+                    entry.snapshots.get_or_insert_default().insert(snapshot, blob);
+                }
+            }
+            Row::Block { container, name, id, state, .. } => {
+                let mut block: Block =
+                    serde_json::from_str(&state).map_err(|e| broken(format!("a block of {container}/{name}")).with_source(e))?;
+                if !block.payload.attach(&find) {
+                    return Err(
+                        broken(format!("a block of {container}/{name}")).with_advice("a segment file of the store is missing")
+                    );
+                }
+                let Ok(container) = account.container(&container) else { return Ok(()) };
+                let mut inner = lock(&container.inner);
+                inner.blobs.entry(name).or_default().staged.get_or_insert_default().insert(id.into(), block);
+            }
+        }
+        Ok(())
+    }
+
+    /// The account of this name.
+    pub(crate) fn account(&self, name: &str) -> Option<&Account> {
+        self.accounts.iter().find(|a| a.name == name)
+    }
+
+    /// A tick no other change has: now, or the next one free.
+    pub(crate) fn unique(&self, now: Ticks) -> Ticks {
+        // Relaxed: the value itself is all that is shared.
+        let next = |last: u64| Some(now.max(last + 1));
+        let last = self.last_tick.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap_or(now);
+        now.max(last + 1)
+    }
+
+    fn seen(&self, tick: Ticks) {
+        self.last_tick.fetch_max(tick, Ordering::Relaxed);
+    }
+
+    /// The same facts, shared with a recent blob that has equal ones.
+    pub(crate) fn share(&self, facts: Facts) -> Arc<Facts> {
+        const KEPT: usize = 16;
+        let mut recent = lock(&self.recent);
+        if let Some(known) = recent.iter().find(|known| ***known == facts) {
+            return known.clone();
+        }
+        let facts = Arc::new(facts);
+        if recent.len() == KEPT {
+            recent.remove(0);
+        }
+        recent.push(facts.clone());
+        facts
+    }
+
+    /// Saves service properties.
+    pub(crate) fn put_service(&self, account: &Account, service: Service) -> Outcome<()> {
+        let mut held = lock(&account.service);
+        if let Store::Disk(disk) = &self.store {
+            mirrored(disk.rows.apply(&account.name, "", &[Change::PutService { state: json(&service)? }]))?;
+        }
+        *held = service;
+        Ok(())
+    }
+
+    /// Makes a container.
+    ///
+    /// # Errors
+    /// 409: it is there, or was deleted less than 30 s ago.
+    pub(crate) fn create_container(&self, account: &Account, name: &str, info: Info, now: Ticks) -> Outcome<()> {
+        let mut containers = write(&account.containers);
+        if containers.contains_key(name) {
+            return Err(e::CONTAINER_EXISTS.into());
+        }
+        let mut fading = lock(&account.fading);
+        fading.retain(|_, until| *until > now);
+        if fading.contains_key(name) {
+            return Err(e::CONTAINER_BEING_DELETED.into());
+        }
+        if let Store::Disk(disk) = &self.store {
+            mirrored(disk.rows.apply(&account.name, name, &[Change::PutContainer { state: json(&info)? }]))?;
+        }
+        let inner = Inner { gone: false, info, blobs: BTreeMap::new() };
+        containers.insert(name.to_owned(), Arc::new(Container { name: name.to_owned(), inner: Mutex::new(inner) }));
+        Ok(())
+    }
+
+    /// Deletes a container with all in it, if `check` lets it.
+    ///
+    /// # Errors
+    /// 404, or what `check` says.
+    pub(crate) fn delete_container(
+        &self,
+        account: &Account,
+        name: &str,
+        now: Ticks,
+        check: &dyn Fn(&Info) -> Outcome<()>,
+    ) -> Outcome<()> {
+        let mut containers = write(&account.containers);
+        let container = containers.get(name).cloned().ok_or(e::CONTAINER_NOT_FOUND)?;
+        let mut inner = lock(&container.inner);
+        check(&inner.info)?;
+        if let Store::Disk(disk) = &self.store {
+            mirrored(disk.rows.apply(&account.name, name, &[Change::DropContainer]))?;
+        }
+        inner.gone = true;
+        inner.blobs.clear();
+        containers.remove(name);
+        lock(&account.fading).insert(name.to_owned(), now + FADING);
+        drop((inner, containers));
+        self.reclaim();
+        Ok(())
+    }
+
+    /// Gives space back that nothing needs any more.
+    pub(crate) fn reclaim(&self) {
+        if let Store::Disk(disk) = &self.store {
+            disk.reclaim();
+        }
+    }
+}
+
+impl Account {
+    /// A container of the account.
+    ///
+    /// # Errors
+    /// 404 `ContainerNotFound`.
+    pub(crate) fn container(&self, name: &str) -> Outcome<Arc<Container>> {
+        let containers = self.containers.read().unwrap_or_else(PoisonError::into_inner);
+        containers.get(name).cloned().ok_or_else(|| e::CONTAINER_NOT_FOUND.into())
+    }
+
+    /// Containers from this name on, in order.
+    pub(crate) fn containers_from(&self, start: &str, count: usize) -> Vec<Arc<Container>> {
+        let containers = self.containers.read().unwrap_or_else(PoisonError::into_inner);
+        containers.range(start.to_owned()..).take(count).map(|(_, c)| c.clone()).collect()
+    }
+}
+
+impl Container {
+    /// Takes the container for a while; never over an `await`.
+    ///
+    /// # Errors
+    /// 404: it has just been deleted.
+    pub(crate) fn hold<'a>(&'a self, model: &'a Model, account: &'a str) -> Outcome<Held<'a>> {
+        let inner = lock(&self.inner);
+        if inner.gone {
+            return Err(e::CONTAINER_NOT_FOUND.into());
+        }
+        Ok(Held { model, account, name: &self.name, inner })
+    }
+}
+
+/// A container that is ours until this is dropped. Reads go to `inner` (through `Deref`), changes through the methods.
+pub(crate) struct Held<'a> {
+    model: &'a Model,
+    account: &'a str,
+    name: &'a str,
+    inner: MutexGuard<'a, Inner>,
+}
+
+impl std::ops::Deref for Held<'_> {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.inner
+    }
+}
+
+impl Held<'_> {
+    fn mirror(&self, changes: &[Change<'_>]) -> Outcome<()> {
+        match &self.model.store {
+            Store::Disk(disk) => mirrored(disk.rows.apply(self.account, self.name, changes)),
+            Store::Memory | Store::Discard => Ok(()),
+        }
+    }
+
+    fn on_disk(&self) -> bool {
+        matches!(self.model.store, Store::Disk(_))
+    }
+
+    /// The state of a row; empty where no rows are kept.
+    fn state<T: Serialize>(&self, value: &T) -> Outcome<String> {
+        if self.on_disk() { json(value) } else { Ok(String::new()) }
+    }
+
+    /// The blob of this name.
+    ///
+    /// # Errors
+    /// 404 `BlobNotFound`, for one with only uncommitted blocks too.
+    pub(crate) fn blob(&self, name: &str) -> Outcome<&Blob> {
+        self.inner.blobs.get(name).and_then(|entry| entry.base.as_deref()).ok_or_else(|| e::BLOB_NOT_FOUND.into())
+    }
+
+    /// The snapshot of this time.
+    ///
+    /// # Errors
+    /// 404 `BlobNotFound`.
+    pub(crate) fn snapshot(&self, name: &str, snapshot: &str) -> Outcome<&Blob> {
+        let snapshots = self.inner.blobs.get(name).and_then(|entry| entry.snapshots.as_ref());
+        snapshots.and_then(|all| all.get(snapshot)).ok_or_else(|| e::BLOB_NOT_FOUND.into())
+    }
+
+    /// Replaces the container's properties.
+    pub(crate) fn put_info(&mut self, info: Info) -> Outcome<()> {
+        self.mirror(&[Change::PutContainer { state: self.state(&info)? }])?;
+        self.inner.info = info;
+        Ok(())
+    }
+
+    /// Puts a blob in place.
+    pub(crate) fn put_blob(&mut self, name: &str, blob: Blob, staged: Staged) -> Outcome<()> {
+        let put = Change::PutBlob { name, snapshot: "", state: self.state(&blob)? };
+        let has_staged = self.inner.blobs.get(name).is_some_and(|entry| entry.staged.is_some());
+        if staged == Staged::Drop && has_staged {
+            self.mirror(&[put, Change::DropBlocks { name }])?;
+        } else {
+            self.mirror(&[put])?;
+        }
+        let entry = match self.inner.blobs.get_mut(name) {
+            Some(entry) => entry,
+            None => self.inner.blobs.entry(name.to_owned()).or_default(),
+        };
+        entry.base = Some(Box::new(blob));
+        if staged == Staged::Drop {
+            entry.staged = None;
+        }
+        Ok(())
+    }
+
+    /// Puts a snapshot in place.
+    pub(crate) fn put_snapshot(&mut self, name: &str, snapshot: &str, blob: Blob) -> Outcome<()> {
+        self.mirror(&[Change::PutBlob { name, snapshot, state: self.state(&blob)? }])?;
+        let entry = self.inner.blobs.entry(name.to_owned()).or_default();
+        entry.snapshots.get_or_insert_default().insert(snapshot.to_owned(), blob);
+        Ok(())
+    }
+
+    /// Adds an uncommitted block, or replaces the one of the same id.
+    pub(crate) fn stage(&mut self, name: &str, block: Block) -> Outcome<()> {
+        let id = block.id.clone();
+        self.mirror(&[Change::PutBlock { name, id: &id, state: self.state(&block)? }])?;
+        self.inner.blobs.entry(name.to_owned()).or_default().staged.get_or_insert_default().insert(id, block);
+        Ok(())
+    }
+
+    /// Removes the blob itself and its uncommitted blocks, and the snapshots named.
+    pub(crate) fn remove(&mut self, name: &str, base: bool, snapshots: &[String]) -> Outcome<()> {
+        let mut changes: Vec<Change<'_>> = snapshots.iter().map(|snapshot| Change::DropBlob { name, snapshot }).collect();
+        if base {
+            changes.push(Change::DropBlob { name, snapshot: "" });
+            changes.push(Change::DropBlocks { name });
+        }
+        self.mirror(&changes)?;
+        let Some(entry) = self.inner.blobs.get_mut(name) else { return Ok(()) };
+        if base {
+            entry.base = None;
+            entry.staged = None;
+        }
+        if let Some(all) = &mut entry.snapshots {
+            all.retain(|time, _| !snapshots.contains(time));
+            if all.is_empty() {
+                entry.snapshots = None;
+            }
+        }
+        if entry.is_empty() {
+            self.inner.blobs.remove(name);
+        }
+        self.model.reclaim();
+        Ok(())
+    }
+}
+
+/// Takes a lock whose holder may have died: no change in here panics between two writes that belong together.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn json<T: Serialize>(value: &T) -> Outcome<String> {
+    serde_json::to_string(value).map_err(|error| internal(&error))
+}
+
+fn mirrored(done: rusqlite::Result<()>) -> Outcome<()> {
+    done.map_err(|error| internal(&error))
+}
+
+/// 500 for what is our own trouble (disk full, mostly); the cause goes to the log.
+pub(crate) fn internal(error: &dyn std::fmt::Display) -> Failure {
+    tracing::error!("emulator: {error}");
+    e::INTERNAL.into()
+}
