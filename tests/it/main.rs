@@ -7,6 +7,7 @@ mod engine;
 mod landing;
 mod layers;
 mod proxy;
+mod recorded_answers;
 mod script;
 mod sources;
 mod vectors;
