@@ -49,7 +49,7 @@ pub struct Config {
     pub cap_bits_per_s: Option<u64>,
     /// A request on which no byte moves for this long is dropped and sent again.
     pub no_progress: Duration,
-    /// Retries end when a request has been tried for this long (and a few times at least).
+    /// Retries of a request end this long after its first failure (and after a few tries at least).
     pub give_up_after: Duration,
     /// Proxies.
     pub proxies: Proxies,
@@ -136,6 +136,8 @@ struct Story {
     sent: u32,
     /// Failures, for the waits.
     failures: u32,
+    /// When the first of them was: retries end some time after it. A long transfer before it does not count.
+    failing_since: Option<Instant>,
     /// A checksum did not fit before.
     mismatched: bool,
     /// Idle connections are not to be trusted any more.
@@ -212,7 +214,8 @@ impl Client {
     pub async fn send(&self, request: Request, op: Op) -> Result<Response> {
         let inner = &*self.0;
         inner.credential.check(op.need, SystemTime::now()).map_err(|e| e.context(inner.doing(&request.path, op)))?;
-        let mut story = Story { started: Instant::now(), sent: 0, failures: 0, mismatched: false, fresh: false };
+        let mut story =
+            Story { started: Instant::now(), sent: 0, failures: 0, failing_since: None, mismatched: false, fresh: false };
         loop {
             inner.brake.wait().await;
             let trouble = match inner.attempt(&request, op, &mut story).await? {
@@ -221,13 +224,14 @@ impl Client {
                 Outcome::Trouble(trouble) => trouble,
             };
             story.failures += 1;
+            let failing_for = story.failing_since.get_or_insert_with(Instant::now).elapsed();
             let (cause, hint) = match &trouble {
                 Trouble::Answer(cause, response) => (*cause, answer::retry_hint(response, SystemTime::now())),
                 Trouble::Failure(cause, _) => (*cause, None),
             };
             let wait = retry::delay(story.failures, hint);
             let limit = inner.config.give_up_after;
-            let out_of_time = story.failures >= MIN_TRIES && story.started.elapsed() + wait > limit;
+            let out_of_time = story.failures >= MIN_TRIES && failing_for + wait > limit;
             if out_of_time || hint.is_some_and(|hint| hint > limit) {
                 return Err(inner.gave_up(&request, op, &story, trouble));
             }
@@ -391,7 +395,14 @@ impl Inner {
                 story.sent -= 1;
                 Ok(Outcome::AtOnce)
             }
-            Verdict::Error(kind) => Err(self.error(kind, request, op, story).with_answer(facts)),
+            Verdict::Error(kind) => {
+                let error = self.error(kind, request, op, story).with_answer(facts);
+                let target = response.status.is_redirection().then(|| response.header("location")).flatten();
+                Err(match target {
+                    Some(to) => error.with_advice(format!("it redirects to {}, which is never followed", SafeUrl::new(to))),
+                    None => error,
+                })
+            }
         }
     }
 
@@ -423,7 +434,8 @@ impl Inner {
         let trouble = match failure {
             Failure::Final(error) => return Err(error.context(self.doing(&request.path, op))),
             Failure::Nobody(error) => {
-                if !self.connected.load(Relaxed) || story.started.elapsed() > GONE {
+                let gone = story.failing_since.is_some_and(|since| since.elapsed() > GONE);
+                if gone || !self.connected.load(Relaxed) {
                     return Err(error.context(self.doing(&request.path, op)));
                 }
                 Trouble::Failure(RetryCause::Connection, error.into())

@@ -9,7 +9,7 @@ use crate::rest::stats::Stats;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -214,13 +214,15 @@ impl Connector {
 
     async fn open(&self) -> Result<Wire, Refusal> {
         let (host, port) = self.dial();
-        let addresses: Vec<_> = match host.parse::<IpAddr>() {
+        let addresses: Vec<SocketAddr> = match host.parse::<IpAddr>() {
             Ok(ip) => vec![(ip, port).into()],
             Err(_) => tokio::net::lookup_host((host, port)).await.map_err(|e| self.nobody("cannot find the host", e))?.collect(),
         };
         let mut tcp = Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address"));
+        // Each address has its share of the time: one that swallows packets must not keep us from the next.
+        let share = CONNECT_TIMEOUT / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
         for address in addresses {
-            tcp = TcpStream::connect(address).await;
+            tcp = tokio::time::timeout(share, TcpStream::connect(address)).await.unwrap_or_else(|late| Err(late.into()));
             if tcp.is_ok() {
                 break;
             }

@@ -31,7 +31,7 @@ pub(crate) fn delay(failures: u32, hint: Option<Duration>) -> Duration {
 /// Slows all requests of a client once when the service throttles one of them.
 #[derive(Debug, Default)]
 pub(crate) struct Brake {
-    /// Whether there may be something to wait for; spares the lock where there never was.
+    /// Whether there may be something to wait for: spares the lock where there never was. Written under the lock.
     on: AtomicBool,
     state: Mutex<BrakeState>,
 }
@@ -84,13 +84,15 @@ impl BrakeState {
 
 impl Brake {
     pub(crate) fn throttled(&self, sent: Instant, hint: Option<Duration>) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).throttled(sent, Instant::now(), hint);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.throttled(sent, Instant::now(), hint);
         self.on.store(true, Relaxed);
     }
 
     pub(crate) fn passed(&self, sent: Instant) {
-        if self.on.load(Relaxed) && self.state.lock().unwrap_or_else(PoisonError::into_inner).passed(sent) {
-            self.on.store(false, Relaxed);
+        if self.on.load(Relaxed) {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            self.on.store(!state.passed(sent), Relaxed);
         }
     }
 

@@ -304,6 +304,7 @@ async fn redirects_are_not_followed() {
         let server = Script::start(move |_, _| answer(status, &to, "")).await;
         let error = put(&server.client(), Replace::Always).await.unwrap_err();
         assert_eq!((error.kind(), server.count(), elsewhere.count()), (Kind::BadAnswer, 1, 0), "{status}");
+        assert!(error.advice().unwrap().contains(&elsewhere.address.to_string()));
     }
 }
 
