@@ -81,6 +81,28 @@ impl Script {
         Script { address, seen }
     }
 
+    /// A proxy that answers one request on each connection, whatever it asks, and then pipes it to this address.
+    pub(crate) async fn pipe_to(target: SocketAddr) -> Script {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
+        let log = seen.clone();
+        tokio::spawn(async move {
+            for connection in 0.. {
+                let Ok((mut stream, _)) = listener.accept().await else { return };
+                let log = log.clone();
+                tokio::spawn(async move {
+                    let request = read_request(&mut stream, connection).await.unwrap();
+                    log.lock().unwrap().push(request);
+                    stream.write_all(b"HTTP/1.1 200 Go on\r\n\r\n").await.unwrap();
+                    let mut onward = tokio::net::TcpStream::connect(target).await.unwrap();
+                    let _ = tokio::io::copy_bidirectional(&mut stream, &mut onward).await;
+                });
+            }
+        });
+        Script { address, seen }
+    }
+
     pub(crate) fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
