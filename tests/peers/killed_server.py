@@ -117,6 +117,7 @@ def by_our_copy():
                 took = time.monotonic() - started
             finally:
                 process.kill()
+                store.stop(signal.SIGKILL)
             summary = json.loads(out.splitlines()[-1])
             same(summary["type"], "summary", "last line")
             assert process.returncode != 0, "exit code 0"
