@@ -72,6 +72,11 @@ impl ConnectionString {
         Ok(ConnectionString { endpoint, key, sas })
     }
 
+    /// The account key in it.
+    pub fn key(&self) -> Option<&Secret> {
+        self.key.as_ref()
+    }
+
     /// The credential in it; `None` where it only names an endpoint.
     ///
     /// # Errors

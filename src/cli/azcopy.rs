@@ -1,0 +1,114 @@
+//! AzCopy's flags that `copy` does not have: some are taken and need nothing done, the others are refused with the reason.
+//!
+//! None is ever taken and ignored where the user would have wanted something to happen. `docs/from-azcopy.md` says the same for
+//! people, and a test keeps the two together.
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+/// What becomes of a flag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Taken; what it asks for is so anyway, or has no meaning for an upload from this system. A boolean.
+    Switch,
+    /// Taken with one of these values (any, if none is listed), which ask for nothing else than what is done anyway.
+    Value(&'static [&'static str]),
+    /// Refused, with the reason.
+    Refused(&'static str),
+}
+
+const DOWNLOAD: &str = "it is about downloads, which blobjet does not offer yet";
+const SERVICE_TO_SERVICE: &str = "it is about copies from service to service, which blobjet does not offer yet";
+const FILTER: &str = "filters are not offered yet; give a pattern as the source, e.g. 'dir/*.pdf'";
+const WINDOWS: &str = "file attributes of Windows do not exist on this system";
+const FILES: &str = "it is about Azure Files, and blobjet writes block blobs";
+const POSIX: &str = "owner, permissions and times of files are not stored with blobs yet";
+const CPK: &str = "keys provided by the client are not offered yet";
+const DEBUGGING: &str = "it is a debugging aid of AzCopy's own";
+
+/// Name and verdict, by name.
+pub(crate) const FLAGS: &[(&str, Verdict)] = &[
+    ("await-continue", Verdict::Refused(DEBUGGING)),
+    ("await-open", Verdict::Refused(DEBUGGING)),
+    ("backup", Verdict::Refused("backup privileges exist on Windows only")),
+    ("blob-type", Verdict::Value(&["Detect", "BlockBlob"])),
+    ("check-length", Verdict::Switch),
+    ("check-md5", Verdict::Refused(DOWNLOAD)),
+    ("check-version", Verdict::Refused("blobjet makes no network call that nobody needs")),
+    ("cpk-by-name", Verdict::Refused(CPK)),
+    ("cpk-by-value", Verdict::Refused(CPK)),
+    ("debug-skip-files", Verdict::Refused(DEBUGGING)),
+    ("decompress", Verdict::Refused(DOWNLOAD)),
+    ("disable-auto-decoding", Verdict::Switch),
+    ("exclude-attributes", Verdict::Refused(WINDOWS)),
+    ("exclude-blob-type", Verdict::Refused(SERVICE_TO_SERVICE)),
+    ("exclude-container", Verdict::Refused(SERVICE_TO_SERVICE)),
+    ("exclude-path", Verdict::Refused(FILTER)),
+    ("exclude-pattern", Verdict::Refused(FILTER)),
+    ("exclude-regex", Verdict::Refused(FILTER)),
+    ("force-if-read-only", Verdict::Refused(DOWNLOAD)),
+    ("hardlinks", Verdict::Value(&["follow"])),
+    ("include-after", Verdict::Refused(FILTER)),
+    ("include-attributes", Verdict::Refused(WINDOWS)),
+    ("include-before", Verdict::Refused(FILTER)),
+    ("include-directory-stub", Verdict::Refused(SERVICE_TO_SERVICE)),
+    ("include-path", Verdict::Refused(FILTER)),
+    ("include-pattern", Verdict::Refused(FILTER)),
+    ("include-regex", Verdict::Refused(FILTER)),
+    ("list-of-versions", Verdict::Refused(DOWNLOAD)),
+    ("page-blob-tier", Verdict::Value(&["None"])),
+    ("posix-properties-style", Verdict::Refused(POSIX)),
+    ("preserve-info", Verdict::Refused(FILES)),
+    ("preserve-last-modified-time", Verdict::Refused(DOWNLOAD)),
+    ("preserve-owner", Verdict::Refused(DOWNLOAD)),
+    ("preserve-permissions", Verdict::Refused(FILES)),
+    ("preserve-posix-properties", Verdict::Refused(POSIX)),
+    ("preserve-smb-info", Verdict::Refused(FILES)),
+    ("preserve-smb-permissions", Verdict::Refused(FILES)),
+    ("preserve-symlinks", Verdict::Refused("links cannot be stored as links yet; --follow-symlinks stores what they point to")),
+    ("s2s-detect-source-changed", Verdict::Refused(SERVICE_TO_SERVICE)),
+    ("s2s-handle-invalid-metadata", Verdict::Refused(SERVICE_TO_SERVICE)),
+    ("s2s-preserve-access-tier", Verdict::Refused(SERVICE_TO_SERVICE)),
+    ("s2s-preserve-blob-tags", Verdict::Refused(SERVICE_TO_SERVICE)),
+    ("s2s-preserve-properties", Verdict::Refused(SERVICE_TO_SERVICE)),
+    ("trailing-dot", Verdict::Value(&["Enable"])),
+    ("trusted-microsoft-suffixes", Verdict::Value(&[])),
+];
+
+/// Why AzCopy's `--name` is refused, if it is.
+pub(crate) fn refusal(name: &str) -> Option<&'static str> {
+    FLAGS.iter().find_map(|(flag, verdict)| match verdict {
+        Verdict::Refused(reason) if *flag == name => Some(*reason),
+        _ => None,
+    })
+}
+
+/// Adds the flags that are taken to a command, out of sight.
+pub(crate) fn add_taken(command: Command) -> Command {
+    FLAGS.iter().fold(command, |command, (name, verdict)| {
+        let arg = Arg::new(*name).long(*name).hide(true).action(ArgAction::Set);
+        match verdict {
+            Verdict::Refused(_) => command,
+            Verdict::Switch => command.arg(
+                arg.num_args(0..=1).require_equals(true).default_missing_value("true").value_parser(super::options::boolean),
+            ),
+            Verdict::Value([]) => command.arg(arg),
+            Verdict::Value(values) => command.arg(arg.ignore_case(true).value_parser(values.to_vec())),
+        }
+    })
+}
+
+/// The taken flags that were given, for a note in the trace.
+pub(crate) fn given(matches: &ArgMatches) -> Vec<&'static str> {
+    let taken = FLAGS.iter().filter(|(_, verdict)| !matches!(verdict, Verdict::Refused(_)));
+    taken.map(|(name, _)| *name).filter(|name| matches.try_contains_id(name).unwrap_or(false)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_sorted_and_has_no_doubles() {
+        assert!(FLAGS.is_sorted_by(|a, b| a.0 < b.0));
+    }
+}

@@ -1,0 +1,163 @@
+//! `blobjet copy`: from arguments to a job.
+//!
+//! Everything that can be known without asking the service is checked first: the places, the options, the source, and what can
+//! be read from a SAS. Only then is the embedded service started, a container made, and the job run.
+
+use super::context::Context;
+use super::copy_args::{CheckArg, CopyArgs, OverwriteArg, ReadArg};
+use super::exit::Exit;
+use super::remote::{Remote, named, shown_dev};
+use super::settings::{Side, attributes, cap_bits_per_s, direction, tuning};
+use super::{dry_run, job};
+use crate::attributes::Attributes;
+use crate::endpoint::blob::{BlobSink, ContentTypes};
+use crate::endpoint::file::ReadMode;
+use crate::endpoint::list_of_files::ListOfFiles;
+use crate::endpoint::mime;
+use crate::endpoint::open::{Opening, Place, place, source};
+use crate::error::{Error, Kind, Result};
+use crate::rest::auth::{Need, choose};
+use crate::rest::client::{Check, Client, Config};
+use crate::rest::container::Container;
+use crate::rest::location::Location;
+use crate::rest::stats::Stats;
+use crate::transfer::engine::Job;
+use crate::transfer::overwrite::{Answer, Prompt};
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Runs the command.
+///
+/// # Errors
+/// What keeps the job from starting; how it went is the exit code.
+pub(crate) async fn run(args: &CopyArgs, context: &Context) -> Result<Exit> {
+    let (from, to) = places(args)?;
+    direction(side(&from), side(&to), args.from_to.as_deref())?;
+    let target = named(&to, &context.inputs)?;
+    let container = target.container.clone().ok_or_else(|| {
+        usage(format!("the destination {} names no container", target.safe()), "add /CONTAINER to it, before any ?")
+    })?;
+    let tuning = tuning(args)?;
+    let attributes = attributes(args)?;
+    let prompt = prompt(args, &from, context)?;
+    let source = source(&from, &opening(args, &target))?;
+    if args.dry_run {
+        let sink = sink(client_for_names(&target, args, context)?, &container, attributes, args, &from);
+        let shown = |name: &str| match to {
+            Place::Dev { .. } => shown_dev(&container, Some(name)),
+            _ => target.safe_blob(name).to_string(),
+        };
+        return dry_run::run(source, Arc::new(sink), &tuning, &shown, context).await;
+    }
+    let remote = Remote::open(&to, context).await?;
+    remote.check(if attributes.tags.is_empty() { Need::WRITE } else { Need::WRITE_TAGGED })?;
+    let stats = Arc::<Stats>::default();
+    let client = remote.client_with(config(args, &stats, context))?;
+    if args.create_container || matches!(to, Place::Dev { .. }) {
+        Container::new(&client, &container).create().await?;
+    }
+    let named = job::Named {
+        source: source.describe(),
+        destination: remote.shown(target.blob.as_deref()),
+        error_on_no_transfer: args.error_on_no_transfer,
+    };
+    let job = Job { source, sink: Arc::new(sink(client, &container, attributes, args, &from)), tuning, prompt };
+    let exit = job::run(job, named, stats, context).await?;
+    remote.close().await;
+    Ok(exit)
+}
+
+fn usage(what: impl Into<String>, advice: &str) -> Error {
+    Error::new(Kind::Usage, what).with_advice(advice)
+}
+
+/// Source and destination. One place alone is the destination of what is piped in, if `--from-to` says so, as with AzCopy.
+fn places(args: &CopyArgs) -> Result<(Place, Place)> {
+    match &args.destination {
+        Some(destination) => Ok((place(&args.source)?, place(destination)?)),
+        None if args.from_to.as_deref().is_some_and(|pair| pair.eq_ignore_ascii_case("PipeBlob")) => {
+            Ok((Place::Stdio, place(&args.source)?))
+        }
+        None => Err(usage(
+            "the destination is missing",
+            "write 'blobjet copy SOURCE DESTINATION'; to upload standard input, 'blobjet copy - DESTINATION'",
+        )),
+    }
+}
+
+fn side(place: &Place) -> Side {
+    match place {
+        Place::Local(_) => Side::Local,
+        Place::Stdio => Side::Pipe,
+        Place::Remote(_) | Place::Dev { .. } => Side::Blob,
+    }
+}
+
+fn opening(args: &CopyArgs, target: &Location) -> Opening {
+    Opening {
+        recursive: args.recursive,
+        as_subdir: args.as_subdir,
+        follow_symlinks: args.follow_symlinks,
+        read: match args.read {
+            ReadArg::Auto => ReadMode::Auto,
+            ReadArg::Mmap => ReadMode::Mmap,
+            ReadArg::Pread => ReadMode::Pread,
+        },
+        list_of_files: args.list_of_files.clone().map(|from| ListOfFiles { from, nul: args.list_of_files_nul }),
+        dest: target.blob.clone(),
+    }
+}
+
+fn config(args: &CopyArgs, stats: &Arc<Stats>, context: &Context) -> Config {
+    Config {
+        stats: Arc::clone(stats),
+        cap_bits_per_s: cap_bits_per_s(args),
+        allow_http: context.shared.allow_http,
+        check: match args.check {
+            CheckArg::Crc64 => Check::Crc64,
+            CheckArg::Md5 => Check::Md5,
+            CheckArg::None => Check::None,
+        },
+        ..Config::default()
+    }
+}
+
+/// A client that is never asked to send anything: a dry run asks its sink about names and limits.
+fn client_for_names(target: &Location, args: &CopyArgs, context: &Context) -> Result<Client> {
+    let credential = choose(target, &context.inputs)?;
+    Client::new(target, credential, config(args, &Arc::default(), context))
+}
+
+fn sink(client: Client, container: &str, attributes: Attributes, args: &CopyArgs, from: &Place) -> BlobSink {
+    // A single file may land under a name that does not tell its type.
+    let types = match from {
+        _ if args.no_guess_mime_type => ContentTypes::Service,
+        Place::Local(path) if Path::new(path).is_file() => ContentTypes::ByName { otherwise: mime::guess(path) },
+        _ => ContentTypes::ByName { otherwise: mime::DEFAULT },
+    };
+    BlobSink::new(client, container, attributes, types)
+}
+
+/// Who is asked under `--overwrite prompt`.
+fn prompt(args: &CopyArgs, from: &Place, context: &Context) -> Result<Option<Prompt>> {
+    if args.overwrite != OverwriteArg::Prompt || args.dry_run {
+        return Ok(None);
+    }
+    let reads_stdin = *from == Place::Stdio || args.list_of_files.as_deref() == Some("-");
+    if reads_stdin || context.out.is_json() || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(usage("--overwrite prompt: there is nobody to ask", "run it on a terminal, or use true, false or ifSourceNewer"));
+    }
+    let out = Arc::clone(&context.out);
+    Ok(Some(Arc::new(move |name: &str| {
+        loop {
+            match out.ask(&format!("{name} exists. Replace it? (y)es, (n)o, (a)ll, n(o)ne: ")).as_deref() {
+                Some("y" | "yes") => return Answer::Yes,
+                Some("n" | "no") => return Answer::No,
+                Some("a" | "all") => return Answer::All,
+                Some("o" | "none") | None => return Answer::None,
+                Some(_) => {}
+            }
+        }
+    })))
+}

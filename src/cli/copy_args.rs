@@ -1,0 +1,164 @@
+//! The options of `copy`, with AzCopy's names.
+
+use super::options::{boolean, mebibytes};
+use crate::units::ByteCount;
+use clap::{ArgAction, Args, ValueEnum};
+use std::num::NonZeroUsize;
+
+const EXAMPLES: &str = "\
+Examples:
+  blobjet copy file.bin 'https://ACCOUNT.blob.core.windows.net/CONTAINER?SAS'      one file, to CONTAINER/file.bin
+  blobjet copy file.bin 'https://ACCOUNT.blob.core.windows.net/CONTAINER/new?SAS'  one file, to CONTAINER/new
+  blobjet copy ./dir dev://box --recursive                                     a folder, to box/dir/...
+  blobjet copy ./dir dev://box --recursive --as-subdir=false                   what is in it, to box/...
+  blobjet copy 'logs/*.gz' dev://box/logs/                                     a pattern (in quotes)
+  tar c dir | blobjet copy - dev://box/dir.tar                                 stdin
+  blobjet copy ./dir dev://box --recursive --dry-run                           where everything would land
+
+A file that exists is never taken for a pattern. The table of where things land is in docs/landing.md.";
+
+/// Arguments of `copy`.
+#[derive(Debug, Clone, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct CopyArgs {
+    /// Local file, folder or pattern, or - for stdin
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: String,
+    /// Container or blob: https://... (with SAS), az://ACCOUNT/..., dev://CONTAINER/...
+    #[arg(value_name = "DEST")]
+    pub(crate) destination: Option<String>,
+
+    /// Take folders with all that is under them
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    pub(crate) recursive: bool,
+    /// Put a folder under its own name (default true)
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    pub(crate) as_subdir: bool,
+    /// Show what would go where, and send nothing
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    pub(crate) dry_run: bool,
+    /// true, false, prompt or ifSourceNewer
+    #[arg(long, value_enum, ignore_case = true, default_value_t = OverwriteArg::True, hide_possible_values = true, value_name = "HOW")]
+    pub(crate) overwrite: OverwriteArg,
+    /// Create the container if it is not there
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    pub(crate) create_container: bool,
+    /// Follow symbolic links in folders
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    pub(crate) follow_symlinks: bool,
+    /// Take only what this file names, one path within SOURCE a line; - reads the list from stdin
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) list_of_files: Option<String>,
+    /// The list of files is separated by NUL, as find -print0 writes it
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL", hide_short_help = true)]
+    pub(crate) list_of_files_nul: bool,
+    /// What source and destination are, e.g. LocalBlob or PipeBlob; checked against what they are
+    #[arg(long, value_name = "PAIR", hide_short_help = true)]
+    pub(crate) from_to: Option<String>,
+    /// Exit with 9 if nothing was transferred
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL", hide_short_help = true)]
+    pub(crate) error_on_no_transfer: bool,
+
+    /// Most megabits a second (0: no limit)
+    #[arg(long, value_name = "MBPS", value_parser = megabits)]
+    pub(crate) cap_mbps: Option<f64>,
+    /// Requests in flight at a time
+    #[arg(long, value_name = "N|auto", value_parser = concurrency)]
+    pub(crate) concurrency: Option<Concurrency>,
+    /// Most memory for data in flight, e.g. 256MiB
+    #[arg(long, value_name = "SIZE", hide_short_help = true)]
+    pub(crate) memory: Option<ByteCount>,
+    /// Block size in MiB, e.g. 0.25 (default 8)
+    #[arg(long, value_name = "MIB", value_parser = mebibytes)]
+    pub(crate) block_size_mb: Option<u64>,
+    /// Largest file sent in one request, MiB (default: the block size)
+    #[arg(long, value_name = "MIB", value_parser = mebibytes, hide_short_help = true)]
+    pub(crate) put_blob_size_mb: Option<u64>,
+    /// How files are read: auto, mmap, pread
+    #[arg(long, value_enum, default_value_t = ReadArg::Auto, hide_possible_values = true, hide_default_value = true, value_name = "HOW", hide_short_help = true)]
+    pub(crate) read: ReadArg,
+
+    /// Checksum sent with each request for the service to check: crc64, md5, none
+    #[arg(long, value_enum, default_value_t = CheckArg::Crc64, hide_possible_values = true, value_name = "SUM", hide_short_help = true)]
+    pub(crate) check: CheckArg,
+    /// Store each file's MD5 as Content-MD5
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    pub(crate) put_md5: bool,
+    /// Content type of all blobs (default: by file name)
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) content_type: Option<String>,
+    /// Leave the content type to the service
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL", hide_short_help = true)]
+    pub(crate) no_guess_mime_type: bool,
+    /// Content-Encoding, stored with the blob
+    #[arg(long, value_name = "TEXT", hide_short_help = true)]
+    pub(crate) content_encoding: Option<String>,
+    /// Content-Language, stored with the blob
+    #[arg(long, value_name = "TEXT", hide_short_help = true)]
+    pub(crate) content_language: Option<String>,
+    /// Content-Disposition, stored with the blob
+    #[arg(long, value_name = "TEXT", hide_short_help = true)]
+    pub(crate) content_disposition: Option<String>,
+    /// Cache-Control, stored with the blob
+    #[arg(long, value_name = "TEXT", hide_short_help = true)]
+    pub(crate) cache_control: Option<String>,
+    /// Metadata; write \; for a semicolon in a value
+    #[arg(long, value_name = "K=V;K=V")]
+    pub(crate) metadata: Option<String>,
+    /// Index tags, percent-encoded; a SAS needs t for them
+    #[arg(long, value_name = "K=V&K=V")]
+    pub(crate) blob_tags: Option<String>,
+    /// Access tier: Hot, Cool, Cold, Archive
+    #[arg(long, value_name = "TIER")]
+    pub(crate) block_blob_tier: Option<String>,
+}
+
+/// `--overwrite`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OverwriteArg {
+    True,
+    False,
+    Prompt,
+    #[value(name = "ifSourceNewer")]
+    IfSourceNewer,
+}
+
+/// `--check`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CheckArg {
+    Crc64,
+    Md5,
+    None,
+}
+
+/// `--read`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReadArg {
+    Auto,
+    Mmap,
+    Pread,
+}
+
+/// `--concurrency`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Concurrency {
+    /// As many as suit the machine.
+    Auto,
+    /// This many.
+    Fixed(NonZeroUsize),
+}
+
+fn concurrency(text: &str) -> Result<Concurrency, String> {
+    match text.parse::<NonZeroUsize>() {
+        _ if text.eq_ignore_ascii_case("auto") => Ok(Concurrency::Auto),
+        Ok(n) if n.get() <= 4096 => Ok(Concurrency::Fixed(n)),
+        _ => Err("use auto, or a number from 1 to 4096".to_owned()),
+    }
+}
+
+fn megabits(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate.is_finite() && (0.0..1e9).contains(&rate) => Ok(rate),
+        _ => Err("use megabits a second, e.g. 80".to_owned()),
+    }
+}

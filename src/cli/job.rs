@@ -1,0 +1,232 @@
+//! Runs one job of the engine with everything around it: the meter, the signals, the summary, the exit code.
+//!
+//! The job ends with its last answer; nothing here waits for a timer. The first signal lets requests in flight end, for at most
+//! ten seconds; the second drops them.
+
+use super::context::{Context, Which};
+use super::exit::Exit;
+use super::json::{Event, Progress as ProgressLine};
+use super::meter::{BAR_EVERY, Counts, EVERY, Meter};
+use super::output::Output;
+use super::render::{Report, printable};
+use super::summary::{End, summary, text};
+use crate::error::{Error, Kind, Result};
+use crate::rest::stats::Stats;
+use crate::secret::SafeUrl;
+use crate::transfer::engine::{self, Job, Summary};
+use crate::transfer::progress::{self, Observer, Outcome, Progress};
+use crate::transfer::stop::{self, Phase};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::time::{Instant, interval_at, sleep};
+
+/// How long requests in flight may take to end after the first signal.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Failures named on the screen as they happen; JSON names all.
+const FAILURES_SHOWN: u64 = 1000;
+
+/// What a job is called on the screen.
+#[derive(Debug, Clone)]
+pub(crate) struct Named {
+    /// Source and destination, without secrets.
+    pub(crate) source: String,
+    pub(crate) destination: String,
+    /// Whether nothing transferred is an error.
+    pub(crate) error_on_no_transfer: bool,
+}
+
+/// A new job id: a random UUID (RFC 9562, version 4).
+///
+/// # Errors
+/// Where the system has no random numbers.
+pub(crate) fn new_id() -> Result<String> {
+    let mut bytes = [0u8; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|e| Error::new(Kind::Local, "cannot get random numbers from the system").with_source(e.to_string()))?;
+    bytes[6] = bytes[6] & 0x0F | 0x40;
+    bytes[8] = bytes[8] & 0x3F | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
+}
+
+/// Runs the job to its end and says how it went. Errors of the job are printed here: the summary comes after them.
+///
+/// # Errors
+/// None of the job's; only what keeps it from starting.
+pub(crate) async fn run(job: Job, named: Named, stats: Arc<Stats>, context: &Context) -> Result<Exit> {
+    let id = new_id()?;
+    let out = &context.out;
+    out.news(
+        || format!("Job {id} has started"),
+        || Event::Init {
+            job_id: id.clone(),
+            version: env!("CARGO_PKG_VERSION"),
+            source: named.source.clone(),
+            destination: named.destination.clone(),
+        },
+    );
+    let lanes = job.tuning.lanes.get() as u64;
+    let teller = Arc::new(Teller { out: Arc::clone(out), failures: AtomicU64::new(0) });
+    let progress = Progress::new(Some(teller));
+    let started = Instant::now();
+    let (result, signal) = watch(job, &progress, lanes, &id, context).await;
+    let elapsed = started.elapsed();
+    if let Some(which) = signal {
+        say_what_is_kept(out, which);
+    }
+    let counts = progress.snapshot();
+    let (end, exit) = match (&result, signal) {
+        (_, Some(Which::Interrupt)) => (End::Stopped, Exit::Interrupted),
+        (_, Some(Which::Terminate)) => (End::Stopped, Exit::Terminated),
+        (Err(error), None) => (End::Failed, Exit::of(error)),
+        (Ok(_), None) => {
+            let exit = Exit::of_failures(progress.failures().iter().map(|group| group.kind), counts.done);
+            let idle = exit == Exit::Done && counts.done == 0 && named.error_on_no_transfer;
+            (End::Whole, if idle { Exit::NothingTransferred } else { exit })
+        }
+    };
+    if let Err(error) = &result {
+        out.error(Report::of(error), exit);
+    } else if counts.listed == 0 && signal.is_none() {
+        out.warn(&format!("nothing to transfer: {} has no files", named.source));
+    }
+    let whole = summary(&id, end, exit.code(), elapsed, &progress, &stats);
+    out.summary(|| text(&whole), || Event::Summary(Box::new(whole.clone())));
+    Ok(exit)
+}
+
+/// Drives the engine and the meter until the engine is done.
+async fn watch(job: Job, progress: &Arc<Progress>, lanes: u64, id: &str, context: &Context) -> (Result<Summary>, Option<Which>) {
+    let out = &context.out;
+    let (stopper, stop) = stop::channel();
+    let mut engine = std::pin::pin!(engine::run(job, Arc::clone(progress), stop));
+    let started = Instant::now();
+    let mut meter = Meter::default();
+    let mut lines = interval_at(started + EVERY, EVERY);
+    let has_bar = out.start_bar();
+    let mut bar = interval_at(started + BAR_EVERY, BAR_EVERY);
+    let mut drained = std::pin::pin!(sleep(Duration::MAX));
+    let mut signals = 0;
+    let mut signal = None;
+    let result = loop {
+        tokio::select! {
+            result = &mut engine => break result,
+            _ = lines.tick() => beat(out, &mut meter, started, &counts(progress, lanes), id),
+            _ = bar.tick(), if has_bar => out.move_bar(&counts(progress, lanes), &meter),
+            which = context.signals.reached(signals + 1) => {
+                signals += 1;
+                signal.get_or_insert(which);
+                if signals == 1 {
+                    out.warn("stopping: requests in flight may end, for at most 10 seconds; the same signal again stops at once");
+                    stopper.advance(Phase::Drain);
+                    drained.set(sleep(DRAIN));
+                } else {
+                    stopper.advance(Phase::Now);
+                }
+            }
+            () = &mut drained, if signals == 1 => {
+                stopper.advance(Phase::Now);
+                signals += 1;
+            }
+        }
+    };
+    // The last line tells the whole, however short the job was.
+    beat(out, &mut meter, started, &counts(progress, lanes), id);
+    out.end_bar();
+    (result, signal)
+}
+
+fn beat(out: &Output, meter: &mut Meter, started: Instant, counts: &Counts, id: &str) {
+    let rate = meter.beat(started.elapsed(), counts);
+    out.progress(counts, rate, || Event::Progress(ProgressLine::new(id, counts, rate)));
+}
+
+fn counts(progress: &Progress, lanes: u64) -> Counts {
+    let now = progress.snapshot();
+    Counts {
+        listed: now.listed,
+        // Lanes open an object when they start on it: with more objects waiting than there are lanes, these are all open.
+        opened: now.done + now.failed + now.skipped + now.pending().min(lanes),
+        done: now.done,
+        failed: now.failed,
+        skipped: now.skipped,
+        bytes_listed: now.bytes_known,
+        bytes_done: now.bytes_sent,
+        listing: !now.listing_done,
+    }
+}
+
+fn say_what_is_kept(out: &Output, which: Which) {
+    let command: Vec<String> = std::env::args().map(|arg| quoted(&SafeUrl::new(&arg).to_string())).collect();
+    let reason = match which {
+        Which::Interrupt => "interrupted",
+        Which::Terminate => "told to terminate",
+    };
+    out.warn(&format!(
+        "{reason}: blobs that are done stay, blocks sent of others are kept by the service for a week; to go on: {}",
+        command.join(" ")
+    ));
+}
+
+/// An argument as a POSIX shell takes it.
+fn quoted(arg: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !arg.is_empty() && arg.chars().all(plain) { arg.to_owned() } else { format!("'{}'", arg.replace('\'', r"'\''")) }
+}
+
+/// Names objects that failed, and in JSON those left out, as it happens.
+struct Teller {
+    out: Arc<Output>,
+    failures: AtomicU64,
+}
+
+impl Observer for Teller {
+    fn ended(&self, event: progress::Event<'_>) {
+        match event.outcome {
+            Outcome::Done { .. } => {}
+            Outcome::Failed(error) => {
+                let nth = self.failures.fetch_add(1, Relaxed);
+                let json = self.out.is_json();
+                if json || nth < FAILURES_SHOWN {
+                    let report = Report::of(error);
+                    self.out.news(
+                        || format!("failed: {}: {}", printable(event.source), printable(&report.one_line())),
+                        || Event::Failed { object: event.source.to_owned(), error: report.clone() },
+                    );
+                } else if nth == FAILURES_SHOWN {
+                    self.out.warn("further failures are counted and not named here; --output-type json names them all");
+                }
+            }
+            Outcome::Skipped(reason) if self.out.is_json() => self.out.news(String::new, || Event::Skipped {
+                object: event.source.to_owned(),
+                reason: reason.to_owned(),
+            }),
+            Outcome::Skipped(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_random_uuids() {
+        let id = new_id().unwrap();
+        assert_eq!(id.len(), 36);
+        assert_eq!(id.match_indices('-').map(|(at, _)| at).collect::<Vec<_>>(), [8, 13, 18, 23]);
+        assert_eq!(id.as_bytes()[14], b'4');
+        assert!(b"89ab".contains(&id.as_bytes()[19]));
+        assert_ne!(id, new_id().unwrap());
+    }
+
+    #[test]
+    fn the_command_to_run_again_can_be_pasted() {
+        assert_eq!(quoted("--recursive=true"), "--recursive=true");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted("https://a/c?sig=REDACTED"), "'https://a/c?sig=REDACTED'");
+        assert_eq!(quoted(""), "''");
+    }
+}

@@ -1,0 +1,281 @@
+//! What `--output-type json` prints: one typed object a line on stdout. The schema is `docs/json-output.md`; a test reads the
+//! examples there against these types.
+
+use super::meter::Counts;
+use super::render::Report;
+use serde::Serialize;
+
+/// Version of the schema, in every line. It grows when a field changes its meaning or goes; new fields and types may come at
+/// any time.
+pub(crate) const SCHEMA: u32 = 1;
+
+/// One line.
+#[derive(Debug, Serialize)]
+pub(crate) struct Line<'a> {
+    schema: u32,
+    time: String,
+    #[serde(flatten)]
+    event: &'a Event,
+}
+
+/// What a line can be.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Event {
+    /// A job starts.
+    Init { job_id: String, version: &'static str, source: String, destination: String },
+    /// Every two seconds.
+    Progress(Progress),
+    /// With `--dry-run`: one object and what it would take.
+    Plan { source: String, destination: String, bytes: Option<u64>, requests: Option<u64>, block_size: Option<u64> },
+    /// An object that failed.
+    Failed { object: String, error: Report },
+    /// An object left out on purpose.
+    Skipped { object: String, reason: String },
+    /// Something the user should know.
+    Warning { message: String },
+    /// The command failed, or was never begun.
+    Error {
+        #[serde(flatten)]
+        error: Report,
+        exit_code: u8,
+    },
+    /// A blob found by `list`.
+    Blob { name: String, bytes: u64, last_modified: Option<String>, content_type: Option<String>, blob_type: Option<String> },
+    /// A container found by `list`.
+    Container { name: String, last_modified: Option<String> },
+    /// The end of a listing.
+    Totals { count: u64, bytes: u64 },
+    /// A container made.
+    Made { url: String, existed: bool },
+    /// A blob or container removed.
+    Removed { url: String, dry_run: bool },
+    /// A URL with its SAS: the one place where a signature is printed, because it is asked for.
+    Sas { url: String },
+    /// The embedded service listens.
+    Serving { url: String, account: String, connection_string: String },
+    /// The end of a job: always its last line.
+    Summary(Box<Summary>),
+}
+
+/// Counts at one moment.
+#[derive(Debug, Serialize)]
+pub(crate) struct Progress {
+    pub(crate) job_id: String,
+    pub(crate) percent: f64,
+    pub(crate) done: u64,
+    pub(crate) failed: u64,
+    pub(crate) pending: u64,
+    pub(crate) skipped: u64,
+    pub(crate) total: u64,
+    pub(crate) scanning: bool,
+    pub(crate) bytes_done: u64,
+    pub(crate) bytes_known: u64,
+    pub(crate) throughput_mbps: f64,
+}
+
+impl Progress {
+    /// The counts of a job, with its rate in Mb/s.
+    pub(crate) fn new(job_id: &str, counts: &Counts, rate: f64) -> Progress {
+        Progress {
+            job_id: job_id.to_owned(),
+            percent: (counts.percent() * 10.0).round() / 10.0,
+            done: counts.done,
+            failed: counts.failed,
+            pending: counts.pending(),
+            skipped: counts.skipped,
+            total: counts.listed,
+            scanning: counts.listing,
+            bytes_done: counts.bytes_done,
+            bytes_known: counts.bytes_listed,
+            throughput_mbps: (rate * 1e4).round() / 1e4,
+        }
+    }
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Summary {
+    pub(crate) job_id: String,
+    /// AzCopy's word for it, e.g. `CompletedWithErrors`.
+    pub(crate) status: &'static str,
+    pub(crate) exit_code: u8,
+    pub(crate) dry_run: bool,
+    pub(crate) elapsed_s: f64,
+    /// Objects found.
+    pub(crate) total: u64,
+    pub(crate) done: u64,
+    pub(crate) failed: u64,
+    pub(crate) skipped: u64,
+    /// Found, and not begun or not finished when the job was stopped.
+    pub(crate) pending: u64,
+    pub(crate) bytes_done: u64,
+    pub(crate) throughput_mbps: f64,
+    pub(crate) requests: u64,
+    pub(crate) bytes_on_wire: u64,
+    pub(crate) latency_p50_ms: Option<f64>,
+    pub(crate) latency_p99_ms: Option<f64>,
+    /// Retries by cause; causes that did not occur are left out.
+    pub(crate) retries: std::collections::BTreeMap<&'static str, u64>,
+    pub(crate) peak_memory_bytes: Option<u64>,
+    pub(crate) anonymous_memory_bytes: Option<u64>,
+    /// Failures grouped by cause.
+    pub(crate) failures: Vec<Cause>,
+    /// What was left out, grouped by reason.
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
+/// Objects that failed for one reason.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Cause {
+    pub(crate) count: u64,
+    /// The first of them.
+    pub(crate) objects: Vec<String>,
+    pub(crate) error: Report,
+}
+
+/// Objects left out for one reason.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct LeftOut {
+    pub(crate) count: u64,
+    pub(crate) reason: String,
+    /// The first of them.
+    pub(crate) objects: Vec<String>,
+}
+
+impl Event {
+    /// The event as one line of JSON, without the line break.
+    pub(crate) fn line(&self, time: jiff::Timestamp) -> String {
+        let line = Line { schema: SCHEMA, time: time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(), event: self };
+        // Serialising these types cannot fail: no map with other keys than strings, no fallible `Serialize`.
+        serde_json::to_string(&line).unwrap_or_else(|e| format!("{{\"schema\":{SCHEMA},\"type\":\"error\",\"message\":\"{e}\"}}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{Answer, Attempts, Error, Kind};
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    const JOB: &str = "0b9d6c1e-8f7a-4d0e-9b7e-2f6a1c3d5e7f";
+    const BOX: &str = "https://ACCOUNT.blob.core.windows.net/box";
+
+    fn bad_name() -> Report {
+        Report::of(&Error::new(Kind::Name, r"cannot store a blob named a\tb"))
+    }
+
+    fn refused() -> Report {
+        let error = Error::new(Kind::AccessRefused, format!("cannot put {BOX}/docs/a"))
+            .with_answer(Answer {
+                status: 403,
+                code: Some("AuthorizationPermissionMismatch".into()),
+                message: Some("This request is not authorized to perform this operation using this permission.".into()),
+                request_id: Some("5397335d-801e-0023-7ff1-2a2bd9000000".into()),
+                from_service: true,
+                ..Answer::default()
+            })
+            .with_attempts(Attempts { count: 2, elapsed: Duration::from_millis(1400) })
+            .with_source(std::io::Error::other("connection reset"));
+        Report::of(&error)
+    }
+
+    fn summary() -> Summary {
+        Summary {
+            job_id: JOB.into(),
+            status: "CompletedWithErrorsAndSkipped",
+            exit_code: 1,
+            dry_run: false,
+            elapsed_s: 4.0021,
+            total: 14,
+            done: 12,
+            failed: 1,
+            skipped: 1,
+            pending: 0,
+            bytes_done: 67_108_864,
+            throughput_mbps: 134.1471,
+            requests: 21,
+            bytes_on_wire: 67_115_008,
+            latency_p50_ms: Some(6.73),
+            latency_p99_ms: Some(38.05),
+            retries: BTreeMap::from([("throttled", 2)]),
+            peak_memory_bytes: Some(35_651_584),
+            anonymous_memory_bytes: Some(9_437_184),
+            failures: vec![Cause { count: 1, objects: vec!["./docs/a\tb".into()], error: bad_name() }],
+            left_out: vec![LeftOut { count: 1, reason: "symbolic link".into(), objects: vec!["./docs/link".into()] }],
+        }
+    }
+
+    /// One event of every type, in the order of the document, with the second it was written at.
+    fn events() -> Vec<(u32, Event)> {
+        let half = Counts {
+            listed: 14,
+            opened: 14,
+            done: 4,
+            bytes_listed: 67_108_864,
+            bytes_done: 8_388_608,
+            ..Counts::default()
+        };
+        let modified = Some("Fri, 02 Jan 2026 03:04:05 GMT".to_owned());
+        vec![
+            (5, Event::Init { job_id: JOB.into(), version: "0.1.0", source: "./docs".into(), destination: BOX.into() }),
+            (7, Event::Progress(Progress::new(JOB, &half, 33.554_43))),
+            (7, Event::Failed { object: "./docs/a\tb".into(), error: bad_name() }),
+            (7, Event::Skipped { object: "./docs/link".into(), reason: "symbolic link".into() }),
+            (7, Event::Warning { message: "nothing to transfer: 'x*' has no files".into() }),
+            (7, Event::Error { error: refused(), exit_code: 4 }),
+            (9, Event::Summary(Box::new(summary()))),
+            (
+                7,
+                Event::Plan {
+                    source: "./docs/a.bin".into(),
+                    destination: format!("{BOX}/docs/a.bin"),
+                    bytes: Some(67_108_864),
+                    requests: Some(9),
+                    block_size: Some(8_388_608),
+                },
+            ),
+            (
+                7,
+                Event::Blob {
+                    name: "docs/a.bin".into(),
+                    bytes: 67_108_864,
+                    last_modified: modified.clone(),
+                    content_type: Some("application/octet-stream".into()),
+                    blob_type: Some("BlockBlob".into()),
+                },
+            ),
+            (7, Event::Container { name: "box".into(), last_modified: modified }),
+            (7, Event::Totals { count: 1, bytes: 67_108_864 }),
+            (7, Event::Made { url: BOX.into(), existed: false }),
+            (7, Event::Removed { url: format!("{BOX}/docs/a.bin"), dry_run: false }),
+            (7, Event::Sas { url: format!("{BOX}?sv=2025-11-05&sr=c&sp=cw&se=2026-01-02T05:04:05Z&sig=REDACTED") }),
+            (
+                7,
+                Event::Serving {
+                    url: "http://127.0.0.1:10000/devstoreaccount1".into(),
+                    account: "devstoreaccount1".into(),
+                    connection_string: "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=REDACTED;\
+                                        BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1;"
+                        .into(),
+                },
+            ),
+        ]
+    }
+
+    #[test]
+    fn the_documented_lines_are_what_is_written() {
+        let document = include_str!("../../docs/json-output.md");
+        let documented: Vec<&str> = document.lines().filter(|line| line.starts_with("{\"schema\"")).collect();
+        let written: Vec<String> = events()
+            .iter()
+            .map(|(second, event)| event.line(format!("2026-01-02T03:04:{second:02}.678Z").parse().unwrap()))
+            .collect();
+        for (line, example) in written.iter().zip(&documented) {
+            assert_eq!(line, example);
+            serde_json::from_str::<serde_json::Value>(line).unwrap();
+        }
+        assert_eq!(written.len(), documented.len());
+    }
+}

@@ -1,0 +1,40 @@
+//! `blobjet make`: creates a container.
+
+use super::context::Context;
+use super::exit::Exit;
+use super::json::Event;
+use super::remote::Remote;
+use crate::endpoint::open::place;
+use crate::error::{Error, Kind, Result};
+use crate::rest::container::Container;
+use clap::Args;
+
+/// Arguments of `make`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct MakeArgs {
+    /// Container: https://, az:// or dev:// URL
+    pub(crate) url: String,
+}
+
+/// Creates the container; one that exists is left as it is, with a note.
+///
+/// # Errors
+/// Those of the request; `Usage` for a URL that is no container's.
+pub(crate) async fn run(args: &MakeArgs, context: &Context) -> Result<Exit> {
+    let remote = Remote::open(&place(&args.url)?, context).await?;
+    let name = match (&remote.location.container, &remote.location.blob) {
+        (Some(container), None) => container,
+        _ => {
+            return Err(Error::new(Kind::Usage, format!("{} is not the URL of a container", remote.location.safe()))
+                .with_advice("write https://ACCOUNT.blob.core.windows.net/CONTAINER or dev://CONTAINER"));
+        }
+    };
+    let made = Container::new(&remote.client(context)?, name).create().await?;
+    let url = remote.shown(None);
+    context.out.data(
+        || format!("{url} {}", if made { "created" } else { "exists already" }),
+        || Event::Made { url: url.clone(), existed: !made },
+    );
+    remote.close().await;
+    Ok(Exit::Done)
+}

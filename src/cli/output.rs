@@ -1,0 +1,171 @@
+//! Where words go: data and summaries to stdout, progress, warnings and errors to stderr; with `--output-type json` all of it
+//! as lines of JSON on stdout.
+//!
+//! Writing never fails the command: a reader that went away (`| head`) ends the output, not the work. No escape code is written
+//! unless stderr is a terminal.
+
+use super::exit::Exit;
+use super::json::Event;
+use super::meter::{Counts, Meter, line};
+use super::options::{Format, Level};
+use super::render::{Report, printable};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
+
+/// The screen of one command.
+#[derive(Debug)]
+pub(crate) struct Output {
+    format: Format,
+    level: Level,
+    bar: Mutex<Option<ProgressBar>>,
+}
+
+impl Output {
+    /// Output of this form and verbosity. Nothing is written yet.
+    pub(crate) fn new(format: Format, level: Level) -> Output {
+        Output { format, level, bar: Mutex::new(None) }
+    }
+
+    /// Whether lines of JSON are asked for.
+    pub(crate) fn is_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    /// Whether progress is shown at all.
+    pub(crate) fn shows_progress(&self) -> bool {
+        self.level == Level::Default
+    }
+
+    /// Data the command was run for: `text` as it is, or the event. Shown at every level.
+    pub(crate) fn data(&self, text: impl FnOnce() -> String, event: impl FnOnce() -> Event) {
+        if self.is_json() { self.stdout(&event_line(&event())) } else { self.stdout(&text()) }
+    }
+
+    /// Many lines of data, in one write.
+    pub(crate) fn data_lines(&self, lines: impl Iterator<Item = (String, Event)>) {
+        let lines: Vec<String> =
+            lines.map(|(text, event)| if self.is_json() { event_line(&event) } else { text }).collect();
+        if !lines.is_empty() {
+            self.stdout(&lines.join("\n"));
+        }
+    }
+
+    /// What is said about the work: shown unless `quiet`.
+    pub(crate) fn news(&self, text: impl FnOnce() -> String, event: impl FnOnce() -> Event) {
+        if self.level == Level::Quiet {
+            return;
+        }
+        if self.is_json() { self.stdout(&event_line(&event())) } else { self.stderr(&text()) }
+    }
+
+    /// The end of the work, on stdout unless `quiet`.
+    pub(crate) fn summary(&self, text: impl FnOnce() -> String, event: impl FnOnce() -> Event) {
+        if self.level == Level::Quiet {
+            return;
+        }
+        self.data(text, event);
+    }
+
+    /// Something the user should know, in one line.
+    pub(crate) fn warn(&self, message: &str) {
+        self.news(|| format!("warning: {}", printable(message)), || Event::Warning { message: message.to_owned() });
+    }
+
+    /// Why the command failed. Shown at every level.
+    pub(crate) fn error(&self, report: Report, exit: Exit) {
+        if self.is_json() {
+            self.stdout(&event_line(&Event::Error { error: report, exit_code: exit.code() }));
+        } else {
+            self.stderr(&report.text());
+        }
+    }
+
+    /// A beat of the meter as a plain line or an event; on a terminal the line stands above the bar and is drawn in place.
+    pub(crate) fn progress(&self, counts: &Counts, rate: f64, event: impl FnOnce() -> Event) {
+        if !self.shows_progress() {
+            return;
+        }
+        if self.is_json() {
+            self.stdout(&event_line(&event()));
+        } else if let Some(bar) = self.lock().as_ref() {
+            bar.set_message(line(counts, rate));
+        } else {
+            self.stderr(&line(counts, rate));
+        }
+    }
+
+    /// Starts the bar if there is a terminal to draw it on. Returns whether there is one.
+    pub(crate) fn start_bar(&self) -> bool {
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        if self.is_json() || !self.shows_progress() || dumb || !std::io::stderr().is_terminal() {
+            return false;
+        }
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{msg}\n[{wide_bar}] {bytes}/{total_bytes}  {prefix}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
+        *self.lock() = Some(bar);
+        true
+    }
+
+    /// Moves the bar; called several times a second.
+    pub(crate) fn move_bar(&self, counts: &Counts, meter: &Meter) {
+        if let Some(bar) = self.lock().as_ref() {
+            bar.set_length(counts.bytes_expected());
+            bar.set_position(counts.bytes_done);
+            bar.set_prefix(meter.tail(counts));
+            if bar.message().is_empty() {
+                bar.set_message(line(counts, 0.0));
+            }
+        }
+    }
+
+    /// Takes the bar away and leaves the last line in its place.
+    pub(crate) fn end_bar(&self) {
+        let bar = self.lock().take();
+        if let Some(bar) = bar {
+            let last = bar.message();
+            bar.finish_and_clear();
+            self.stderr(&last);
+        }
+    }
+
+    /// Asks on the terminal; `None` where nobody answers.
+    pub(crate) fn ask(&self, question: &str) -> Option<String> {
+        self.aside(|| {
+            let _ = write!(std::io::stderr().lock(), "{}", printable(question));
+            let mut answer = String::new();
+            let read = std::io::stdin().read_line(&mut answer).unwrap_or(0);
+            (read > 0).then(|| answer.trim().to_owned())
+        })
+    }
+
+    /// Runs `f` with the bar out of the way.
+    fn aside<T>(&self, f: impl FnOnce() -> T) -> T {
+        match self.lock().as_ref() {
+            Some(bar) => bar.suspend(f),
+            None => f(),
+        }
+    }
+
+    fn stdout(&self, text: &str) {
+        self.aside(|| {
+            let mut out = std::io::stdout().lock();
+            let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+        });
+    }
+
+    fn stderr(&self, text: &str) {
+        self.aside(|| {
+            let _ = writeln!(std::io::stderr().lock(), "{text}");
+        });
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<ProgressBar>> {
+        self.bar.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn event_line(event: &Event) -> String {
+    event.line(jiff::Timestamp::now())
+}

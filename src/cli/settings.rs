@@ -1,0 +1,203 @@
+//! From the arguments of `copy` to what the engine and the sink are told. Pure; what cannot work is refused here, before anything
+//! is opened or sent.
+
+use super::copy_args::{Concurrency, CopyArgs, OverwriteArg};
+use crate::attributes::Attributes;
+use crate::error::{Error, Kind, Result};
+use crate::rest::properties;
+use crate::transfer::plan::{Overwrite, Tuning};
+
+fn usage(what: impl Into<String>, advice: impl Into<String>) -> Error {
+    Error::new(Kind::Usage, what).with_advice(advice)
+}
+
+/// The kinds of places there are, in AzCopy's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Files on this machine.
+    Local,
+    /// Standard input or output.
+    Pipe,
+    /// Blobs, wherever they are.
+    Blob,
+}
+
+impl Side {
+    fn word(self) -> &'static str {
+        match self {
+            Side::Local => "Local",
+            Side::Pipe => "Pipe",
+            Side::Blob => "Blob",
+        }
+    }
+}
+
+/// Checks that this direction is offered, and that `--from-to`, where it is given, says the same.
+///
+/// # Errors
+/// `Usage`, with the reason.
+pub(crate) fn direction(from: Side, to: Side, from_to: Option<&str>) -> Result<()> {
+    if let Some(pair) = from_to {
+        let is = format!("{}{}", from.word(), to.word());
+        if let Some(reason) = refused_pair(pair) {
+            return Err(usage(format!("--from-to {pair}: {reason}"), "use LocalBlob or PipeBlob, or leave it out"));
+        }
+        if !is.eq_ignore_ascii_case(pair) {
+            return Err(usage(format!("--from-to {pair}: source and destination are {is}"), "leave it out, or correct it"));
+        }
+    }
+    match (from, to) {
+        (Side::Local | Side::Pipe, Side::Blob) => Ok(()),
+        (Side::Blob, Side::Blob) => Err(usage(
+            "copies from blob to blob are not offered yet",
+            "the source has to be a local path, a pattern or - for stdin",
+        )),
+        (Side::Blob, _) => Err(usage("downloads are not offered yet", "the destination has to be a container or blob")),
+        _ => Err(usage(
+            "the destination is no container or blob",
+            "write https://ACCOUNT.blob.core.windows.net/CONTAINER?SAS, az://ACCOUNT/CONTAINER or dev://CONTAINER",
+        )),
+    }
+}
+
+fn refused_pair(pair: &str) -> Option<&'static str> {
+    let lower = pair.to_ascii_lowercase();
+    Some(match lower.as_str() {
+        "localblob" | "pipeblob" => return None,
+        "bloblocal" | "blobpipe" => "downloads are not offered yet",
+        "blobblob" | "s3blob" | "gcpblob" => "copies from service to service are not offered yet",
+        "blobtrash" => "'blobjet remove' deletes",
+        _ if lower.contains("blobfs") => "the Data Lake endpoint is not spoken; the same data is under the blob endpoint",
+        _ if lower.contains("file") => "Azure Files is not spoken; blobjet writes block blobs",
+        _ => "this pair is not known",
+    })
+}
+
+/// What the engine is told.
+///
+/// # Errors
+/// `Usage` where the numbers contradict each other.
+pub(crate) fn tuning(args: &CopyArgs) -> Result<Tuning> {
+    let mut tuning = Tuning { put_md5: args.put_md5, ..Tuning::default() };
+    if let Some(size) = args.block_size_mb {
+        tuning.block_size = size;
+        tuning.block_size_fixed = true;
+        tuning.whole_limit = size;
+    }
+    if let Some(size) = args.put_blob_size_mb {
+        tuning.whole_limit = size;
+    }
+    if let Some(memory) = args.memory {
+        tuning.memory = memory.0;
+    } else {
+        // Every block of a size that was asked for must fit into the budget, and two make a pipeline.
+        tuning.memory = tuning.memory.max(tuning.block_size.max(tuning.whole_limit).saturating_mul(2));
+    }
+    let largest = tuning.block_size.max(tuning.whole_limit);
+    if largest > tuning.memory {
+        return Err(usage(
+            format!("one block of {} does not fit into --memory", crate::units::ByteCount(largest)),
+            "raise --memory, or lower --block-size-mb and --put-blob-size-mb",
+        ));
+    }
+    if let Some(Concurrency::Fixed(lanes)) = args.concurrency {
+        tuning.lanes = lanes;
+    }
+    tuning.overwrite = match args.overwrite {
+        OverwriteArg::True => Overwrite::True,
+        OverwriteArg::False => Overwrite::False,
+        OverwriteArg::IfSourceNewer => Overwrite::IfSourceNewer,
+        OverwriteArg::Prompt => Overwrite::Prompt,
+    };
+    Ok(tuning)
+}
+
+/// What every blob of the job carries.
+///
+/// # Errors
+/// `Usage` for metadata or tags that cannot be read, or that the service would refuse for sure.
+pub(crate) fn attributes(args: &CopyArgs) -> Result<Attributes> {
+    // AzCopy's word for no tier.
+    let tier = args.block_blob_tier.clone().filter(|tier| !tier.eq_ignore_ascii_case("none"));
+    let attributes = Attributes {
+        content_type: args.content_type.clone(),
+        content_encoding: args.content_encoding.clone(),
+        content_language: args.content_language.clone(),
+        content_disposition: args.content_disposition.clone(),
+        cache_control: args.cache_control.clone(),
+        content_md5: None,
+        metadata: args.metadata.as_deref().map(properties::parse_metadata).transpose()?.unwrap_or_default(),
+        tags: args.blob_tags.as_deref().map(properties::parse_tags).transpose()?.unwrap_or_default(),
+        tier,
+    };
+    properties::check(&attributes)?;
+    Ok(attributes)
+}
+
+/// `--cap-mbps` in bits a second; 0 is no cap, as with AzCopy.
+pub(crate) fn cap_bits_per_s(args: &CopyArgs) -> Option<u64> {
+    let rate = args.cap_mbps.filter(|rate| *rate > 0.0)?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the option takes 0 to 1e9")]
+    Some(((rate * 1e6) as u64).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: CopyArgs,
+    }
+
+    fn args(line: &str) -> CopyArgs {
+        Line::parse_from(format!("copy a b {line}").split_whitespace()).args
+    }
+
+    #[test]
+    fn the_pair_must_say_what_the_places_are() {
+        assert!(direction(Side::Local, Side::Blob, None).is_ok());
+        assert!(direction(Side::Pipe, Side::Blob, Some("pipeblob")).is_ok());
+        for (from, to, pair, word) in [
+            (Side::Local, Side::Blob, Some("PipeBlob"), "are LocalBlob"),
+            (Side::Local, Side::Blob, Some("LocalFile"), "Azure Files"),
+            (Side::Local, Side::Blob, Some("LocalBlobFS"), "Data Lake"),
+            (Side::Local, Side::Blob, Some("Sideways"), "not known"),
+            (Side::Blob, Side::Local, None, "downloads"),
+            (Side::Blob, Side::Pipe, Some("BlobPipe"), "downloads"),
+            (Side::Blob, Side::Blob, None, "blob to blob"),
+            (Side::Local, Side::Local, None, "no container"),
+        ] {
+            let error = direction(from, to, pair).unwrap_err();
+            assert!(error.kind() == Kind::Usage && error.to_string().contains(word), "{error}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_kept_as_asked_for() {
+        let tuned = tuning(&args("--block-size-mb 0.25 --concurrency 3 --memory 1MiB --overwrite ifsourcenewer")).unwrap();
+        assert_eq!((tuned.block_size, tuned.block_size_fixed, tuned.whole_limit), (262_144, true, 262_144));
+        assert_eq!((tuned.lanes.get(), tuned.memory, tuned.overwrite), (3, 1 << 20, Overwrite::IfSourceNewer));
+        let tuned = tuning(&args("--put-blob-size-mb=256 --concurrency auto")).unwrap();
+        assert_eq!((tuned.whole_limit, tuned.block_size_fixed, tuned.memory), (256 << 20, false, 512 << 20));
+        assert_eq!(tuned.lanes, Tuning::default().lanes);
+        assert!(tuning(&args("--block-size-mb 100 --memory 64MiB")).is_err());
+    }
+
+    #[test]
+    fn booleans_are_written_as_azcopys_are() {
+        assert!(args("--recursive").recursive && args("--recursive=true").recursive && args("--recursive=1").recursive);
+        assert!(!args("--recursive=false").recursive && !args("").recursive);
+        assert!(args("").as_subdir && !args("--as-subdir=false").as_subdir);
+    }
+
+    #[test]
+    fn no_tier_and_no_cap_have_azcopys_words() {
+        assert_eq!(attributes(&args("--block-blob-tier none")).unwrap().tier, None);
+        assert_eq!(attributes(&args("--block-blob-tier Smart")).unwrap().tier.as_deref(), Some("Smart"));
+        assert_eq!(cap_bits_per_s(&args("--cap-mbps 0")), None);
+        assert_eq!(cap_bits_per_s(&args("--cap-mbps 0.5")), Some(500_000));
+    }
+}

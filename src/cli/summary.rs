@@ -1,0 +1,196 @@
+//! The end of a job: AzCopy's fields, then what else is worth knowing, then failures by cause and what was left out.
+
+use super::json::{Cause, LeftOut, Summary};
+use super::meter::{four_decimals, mbps};
+use super::render::{Report, printable};
+use crate::rest::stats::{RETRY_CAUSES, Stats};
+use crate::transfer::progress::{NOT_STARTED, Progress};
+use crate::units::ByteCount;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// Names shown under one cause; JSON has a hundred.
+const NAMES_SHOWN: usize = 5;
+const NAMES_IN_JSON: usize = 100;
+
+/// How the job ended, apart from its counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It came to its end.
+    Whole,
+    /// It was stopped by a signal.
+    Stopped,
+    /// An error ended it that would have met every object alike.
+    Failed,
+}
+
+/// AzCopy's word for the end of a job.
+pub(crate) fn status(end: End, done: u64, failed: u64, skipped: u64) -> &'static str {
+    match (end, done, failed, skipped) {
+        (End::Stopped, ..) => "Cancelled",
+        (End::Failed, 0, ..) => "Failed",
+        (_, _, 0, 0) => "Completed",
+        (_, _, 0, _) => "CompletedWithSkipped",
+        (_, 0, _, 0) => "Failed",
+        (_, _, _, 0) => "CompletedWithErrors",
+        _ => "CompletedWithErrorsAndSkipped",
+    }
+}
+
+/// Puts the figures of a job together.
+pub(crate) fn summary(job_id: &str, end: End, exit_code: u8, elapsed: Duration, progress: &Progress, stats: &Stats) -> Summary {
+    let counts = progress.snapshot();
+    let millis = |share: f64| stats.latency(share).map(|d| (d.as_secs_f64() * 1e5).round() / 100.0);
+    let retries = RETRY_CAUSES.iter().copied().zip(stats.retries()).filter(|(_, count)| *count > 0).collect();
+    let memory = Memory::read();
+    Summary {
+        job_id: job_id.to_owned(),
+        status: status(end, counts.done, counts.failed, counts.skipped),
+        exit_code,
+        dry_run: false,
+        elapsed_s: (elapsed.as_secs_f64() * 1e4).round() / 1e4,
+        total: counts.listed,
+        done: counts.done,
+        failed: counts.failed,
+        skipped: counts.skipped,
+        pending: counts.pending(),
+        bytes_done: counts.bytes_sent,
+        throughput_mbps: (mbps(counts.bytes_sent, elapsed) * 1e4).round() / 1e4,
+        requests: stats.requests.load(Relaxed),
+        bytes_on_wire: stats.bytes_sent.load(Relaxed),
+        latency_p50_ms: millis(0.5),
+        latency_p99_ms: millis(0.99),
+        retries,
+        peak_memory_bytes: memory.map(|m| m.peak),
+        anonymous_memory_bytes: memory.map(|m| m.anonymous),
+        failures: progress
+            .failures()
+            .iter()
+            .map(|group| Cause {
+                count: group.count,
+                objects: group.names.iter().take(NAMES_IN_JSON).cloned().collect(),
+                error: Report::of(&group.first),
+            })
+            .collect(),
+        left_out: progress
+            .skips()
+            .iter()
+            .map(|group| LeftOut {
+                count: group.count,
+                reason: group.reason.to_owned(),
+                objects: group.names.iter().take(NAMES_IN_JSON).cloned().collect(),
+            })
+            .collect(),
+    }
+}
+
+/// The summary for people.
+pub(crate) fn text(s: &Summary) -> String {
+    let of_links = |link: bool| -> u64 {
+        let mine = s.left_out.iter().filter(|group| group.is_special() && group.reason.contains("link") == link);
+        mine.map(|group| group.count).sum()
+    };
+    let mut out = format!(
+        "\nJob {} summary\n\
+         Elapsed Time (Minutes): {}\n\
+         Number of File Transfers: {}\n\
+         Number of Folder Property Transfers: 0\n\
+         Number of Symlink Transfers: 0\n\
+         Total Number of Transfers: {}\n\
+         Number of File Transfers Completed: {}\n\
+         Number of Folder Transfers Completed: 0\n\
+         Number of File Transfers Failed: {}\n\
+         Number of Folder Transfers Failed: 0\n\
+         Number of File Transfers Skipped: {}\n\
+         Number of Folder Transfers Skipped: 0\n\
+         Number of Symbolic Links Skipped: {}\n\
+         Number of Special Files Skipped: {}\n\
+         Total Number of Bytes Transferred: {}\n\
+         Final Job Status: {}\n",
+        s.job_id,
+        four_decimals(s.elapsed_s / 60.0),
+        s.total,
+        s.total,
+        s.done,
+        s.failed,
+        s.skipped,
+        of_links(true),
+        of_links(false),
+        s.bytes_done,
+        s.status,
+    );
+    push_figures(&mut out, s);
+    for cause in &s.failures {
+        push_cause(&mut out, cause);
+    }
+    for group in &s.left_out {
+        out.push_str(&format!("\nskipped: {} x {}", group.count, printable(&group.reason)));
+        push_names(&mut out, &group.objects, group.count);
+    }
+    if out.ends_with('\n') {
+        out.pop();
+    }
+    out
+}
+
+fn push_figures(out: &mut String, s: &Summary) {
+    out.push_str(&format!(
+        "\n{} in {:.2} s: {} Mb/s, {} requests",
+        ByteCount(s.bytes_done),
+        s.elapsed_s,
+        four_decimals(s.throughput_mbps),
+        s.requests,
+    ));
+    if let (Some(median), Some(p99)) = (s.latency_p50_ms, s.latency_p99_ms) {
+        out.push_str(&format!(", latency p50 {median:.1} ms, p99 {p99:.1} ms"));
+    }
+    let retries: Vec<String> = s.retries.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
+    out.push_str(&format!("\nretries: {}", if retries.is_empty() { "none".to_owned() } else { retries.join(", ") }));
+    if let (Some(peak), Some(anonymous)) = (s.peak_memory_bytes, s.anonymous_memory_bytes) {
+        out.push_str(&format!("\nmemory: {} at its peak, {} anonymous at the end", ByteCount(peak), ByteCount(anonymous)));
+    }
+}
+
+fn push_cause(out: &mut String, cause: &Cause) {
+    if cause.count == 1 {
+        out.push_str(&format!("\nfailed: {}", cause.error.text().trim_start_matches("error: ")));
+        return;
+    }
+    out.push_str(&format!("\nfailed: {} x like this: {}", cause.count, cause.error.text().trim_start_matches("error: ")));
+    push_names(out, &cause.objects, cause.count);
+}
+
+fn push_names(out: &mut String, names: &[String], count: u64) {
+    for name in names.iter().take(NAMES_SHOWN) {
+        out.push_str(&format!("\n  {}", printable(name)));
+    }
+    let more = count.saturating_sub(names.len().min(NAMES_SHOWN) as u64);
+    if more > 0 && !names.is_empty() {
+        out.push_str(&format!("\n  and {more} more"));
+    }
+}
+
+impl LeftOut {
+    /// Whether this is about a kind of file rather than about `--overwrite` or the end of the job.
+    fn is_special(&self) -> bool {
+        self.reason != NOT_STARTED && !self.reason.contains("destination")
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Memory {
+    peak: u64,
+    anonymous: u64,
+}
+
+impl Memory {
+    /// What the kernel counts for this process; `None` where there is no `/proc`.
+    fn read() -> Option<Memory> {
+        let text = std::fs::read_to_string("/proc/self/status").ok()?;
+        let kib = |name: &str| {
+            let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+            value.trim().trim_end_matches(" kB").parse::<u64>().ok().map(|kib| kib * 1024)
+        };
+        Some(Memory { peak: kib("VmHWM:")?, anonymous: kib("RssAnon:")? })
+    }
+}

@@ -1,0 +1,143 @@
+//! What goes wrong before or at the first request: told within moments, in four parts, once, with the right exit code, nothing
+//! half done, and no secret anywhere. The snapshots are the catalogue of what people read.
+
+use crate::cli_support::{KEY, World, emulator};
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+/// Every error here is found without waiting for anything; the limit only tells "at once" from "after retries".
+const AT_ONCE: Duration = Duration::from_secs(5);
+
+/// Runs each command line, and writes down how it ended.
+fn catalogue(world: &World, lines: &[&[&str]]) -> String {
+    let mut out = String::new();
+    for args in lines {
+        let begun = Instant::now();
+        let ran = world.run(args);
+        assert!(begun.elapsed() < AT_ONCE, "{args:?} took {:?}", begun.elapsed());
+        for secret in [KEY, &KEY[..20], "sig=abc", SIG] {
+            assert!(!ran.all().contains(secret), "{args:?} shows a secret: {}", ran.all());
+        }
+        let typed: Vec<String> = args.iter().map(|arg| world.plain(arg).replace(SIG, "SIG")).collect();
+        writeln!(out, "$ blobjet {}\n{}[exit {}]\n", typed.join(" "), world.plain(&ran.all()), ran.code).unwrap();
+    }
+    out
+}
+
+/// 44 characters, as a signature has; nobody's.
+const SIG: &str = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY%3D";
+
+#[test]
+fn places_that_cannot_be() {
+    let world = World::new();
+    world.write("f.txt", "x");
+    world.write("d/f.txt", "x");
+    let https = "https://acct.blob.core.windows.net/box";
+    let said = catalogue(
+        &world,
+        &[
+            &["copy", "f.txt", "https://"],
+            &["copy", "f.txt", "ftp://acct/box"],
+            &["copy", "f.txt", "https://acct.blob.core.windows.net"],
+            &["copy", "f.txt", "https://acct.dfs.core.windows.net/box"],
+            &["copy", "f.txt", "https://acct.blob.core.windows.net/box?sv=1&sig=abc"],
+            &["copy", "f.txt", "other.txt"],
+            &["copy", https, "f.txt"],
+            &["copy", "f.txt"],
+            &["copy", "-", https],
+            &["copy", "d", https],
+            &["copy", "gone.txt", https],
+            &["copy", "f.txt", "http://example.org/box", "--dry-run"],
+            &["copy", "f.txt", "dev://box", "--from-to", "LocalFile"],
+            &["copy", "f.txt", "dev://box", "--from-to", "PipeBlob"],
+        ],
+    );
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn options_that_cannot_be() {
+    let world = World::new();
+    world.write("f.txt", "x");
+    let to = |args: &[&'static str]| [&["copy", "f.txt", "dev://box"], args].concat();
+    let lines = [
+        to(&["--recursve"]),
+        to(&["--preserve-smb-permissions"]),
+        to(&["--blob-type=PageBlob"]),
+        to(&["--recursive=maybe"]),
+        to(&["--block-size-mb", "0"]),
+        to(&["--block-size-mb", "100", "--memory", "64MiB"]),
+        to(&["--metadata", "novalue"]),
+        to(&["--metadata", "a-b=1"]),
+        to(&["--blob-tags", "a"]),
+        to(&["--overwrite", "prompt"]),
+        to(&["--concurrency", "0"]),
+        vec!["sas", "https://acct.blob.core.windows.net/box", "--permissions", "w", "--expiry", "2h"],
+        vec!["serve", "--port", "65536"],
+        vec!["serve", "--memory", "--discard"],
+        vec!["serve", "--account", "mine:not base64"],
+        vec!["nonsense"],
+    ];
+    let said = catalogue(&world, &lines.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    insta::assert_snapshot!(said);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn access_that_is_refused_before_the_first_request() {
+    let mut world = World::new();
+    world.write("f.txt", "x");
+    let emulator = emulator().await;
+    let url = emulator.url();
+    let sas = |rest: &str| format!("{url}/box?sv=2025-11-05&sr=c&{rest}&sig={SIG}");
+    let late = sas("se=2020-01-01T00%3A00%3A00Z&sp=cw");
+    let early = sas("st=2998-01-01&se=2999-01-01T00%3A00%3A00Z&sp=cw");
+    let reads = sas("se=2999-01-01T00%3A00%3A00Z&sp=rl");
+    let https = sas("se=2999-01-01T00%3A00%3A00Z&sp=cw&spr=https");
+    let untagged = sas("se=2999-01-01T00%3A00%3A00Z&sp=rcwl&spr=https,http");
+    let writes = sas("se=2999-01-01T00%3A00%3A00Z&sp=w&spr=https,http");
+    let said = catalogue(
+        &world,
+        &[
+            &["copy", "f.txt", &late],
+            &["copy", "f.txt", &early],
+            &["copy", "f.txt", &reads],
+            &["copy", "f.txt", &https],
+            &["copy", "f.txt", &untagged, "--blob-tags", "a=b"],
+            &["list", &writes],
+        ],
+    );
+    world.set("AZURE_STORAGE_ACCOUNT", emulator.account());
+    world.set("AZURE_STORAGE_KEY", "tooshort!");
+    let key = catalogue(&world, &[&["copy", "f.txt", &format!("{url}/box")]]);
+    insta::assert_snapshot!(said + &key);
+    assert_eq!(emulator.seen().len(), 0, "all of that was known without asking");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_service_refuses() {
+    let mut world = World::new();
+    world.write("f.txt", "x");
+    let emulator = emulator().await;
+    let url = format!("{}/box", emulator.url());
+    let forged = format!("{url}?sv=2025-11-05&sr=c&se=2999-01-01T00%3A00%3A00Z&sp=rcwl&spr=https,http&sig={SIG}");
+    let mut said = catalogue(&world, &[&["copy", "f.txt", &forged], &["list", &forged], &["copy", "f.txt", &url]]);
+    world.set("AZURE_STORAGE_ACCOUNT", emulator.account());
+    world.set("AZURE_STORAGE_KEY", KEY);
+    said += &catalogue(&world, &[&["copy", "f.txt", &url], &["make", &url]]);
+    let unused = format!("http://127.0.0.1:{}/devstoreaccount1/box", closed_port());
+    said += &catalogue(&world, &[&["copy", "f.txt", &unused]]);
+    insta::assert_snapshot!(quiet_figures(&said));
+    assert!(emulator.seen().iter().all(|seen| seen.status >= 400), "nothing is half done: {:?}", emulator.seen());
+}
+
+/// A port on which nothing listens.
+fn closed_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Without the lines that hold times, rates and sizes of memory.
+fn quiet_figures(text: &str) -> String {
+    let figures = ["Elapsed Time", "memory:", "0 B in "];
+    let lines = text.lines().filter(|line| !figures.iter().any(|figure| line.starts_with(figure)));
+    lines.collect::<Vec<_>>().join("\n")
+}
