@@ -146,7 +146,10 @@ fn prompt(args: &CopyArgs, from: &Place, context: &Context) -> Result<Option<Pro
     }
     let reads_stdin = *from == Place::Stdio || args.list_of_files.as_deref() == Some("-");
     if reads_stdin || context.out.is_json() || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(usage("--overwrite prompt: there is nobody to ask", "run it on a terminal, or use true, false or ifSourceNewer"));
+        return Err(usage(
+            "--overwrite prompt: there is nobody to ask",
+            "run it on a terminal, or use true, false or ifSourceNewer",
+        ));
     }
     let out = Arc::clone(&context.out);
     Ok(Some(Arc::new(move |name: &str| {

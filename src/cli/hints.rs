@@ -91,8 +91,16 @@ const CODES: &[(&str, &str, &str)] = &[
         "somebody holds a lease on it",
         "wait for the lease to end or break it ('az storage blob lease break'); nothing was changed",
     ),
-    ("InvalidBlobType", "a page or append blob of this name is in the way", "write under another name, or remove that blob first"),
-    ("BlobArchived", "the blob is in the archive tier", "change its tier to hot or cool and wait for it (hours), or use another name"),
+    (
+        "InvalidBlobType",
+        "a page or append blob of this name is in the way",
+        "write under another name, or remove that blob first",
+    ),
+    (
+        "BlobArchived",
+        "the blob is in the archive tier",
+        "change its tier to hot or cool and wait for it (hours), or use another name",
+    ),
     ("BlobBeingRehydrated", "the blob is on its way out of the archive tier", "wait until that is done (hours)"),
     (
         "BlobImmutableDueToPolicy",
@@ -101,7 +109,11 @@ const CODES: &[(&str, &str, &str)] = &[
     ),
     ("BlobImmutableDueToLegalHold", "a legal hold protects the blob", "write under another name; the hold cannot be got round"),
     ("SnapshotsPresent", "the blob has snapshots", "add --delete-snapshots=include to 'blobjet remove'"),
-    ("InvalidBlobTier", "the account or blob cannot have this tier", "leave out --block-blob-tier, or give a tier the account has"),
+    (
+        "InvalidBlobTier",
+        "the account or blob cannot have this tier",
+        "leave out --block-blob-tier, or give a tier the account has",
+    ),
     (
         "BlobAccessTierNotSupportedForAccountType",
         "this kind of account has no access tiers (premium, or general purpose v1)",
@@ -110,8 +122,16 @@ const CODES: &[(&str, &str, &str)] = &[
     ("AccessTierNotSupportedForBlobType", "this kind of blob has no access tier", "leave out --block-blob-tier"),
     ("InvalidMetadata", "the service refuses the metadata", "keys must be letters, digits and _, values printable ASCII"),
     ("MetadataTooLarge", "metadata may be 8 KiB in all", "shorten --metadata"),
-    ("InvalidResourceName", "the service refuses the name", "container names: 3 to 63 lower-case letters, digits and single dashes"),
-    ("ServerBusy", "the account's limit was reached and stayed reached", "run it again later, or lower --concurrency or --cap-mbps"),
+    (
+        "InvalidResourceName",
+        "the service refuses the name",
+        "container names: 3 to 63 lower-case letters, digits and single dashes",
+    ),
+    (
+        "ServerBusy",
+        "the account's limit was reached and stayed reached",
+        "run it again later, or lower --concurrency or --cap-mbps",
+    ),
     ("RequestBodyTooLarge", "the request was larger than the service takes", "lower --block-size-mb or --put-blob-size-mb"),
 ];
 
@@ -137,7 +157,9 @@ fn of_answer(answer: &Answer) -> Option<Explained> {
         let way = if ahead > 0 { "ahead of" } else { "behind" };
         return Some(Explained {
             meaning: Some(format!("this machine's clock is {} {way} the service's", people_time(ahead.unsigned_abs()))),
-            hint: Some("set the clock (timedatectl set-ntp true), then run it again; nothing is wrong with the key yet".to_owned()),
+            hint: Some(
+                "set the clock (timedatectl set-ntp true), then run it again; nothing is wrong with the key yet".to_owned(),
+            ),
         });
     }
     let code = answer.code.as_deref()?;

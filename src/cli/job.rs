@@ -199,10 +199,9 @@ impl Observer for Teller {
                     self.out.warn("further failures are counted and not named here; --output-type json names them all");
                 }
             }
-            Outcome::Skipped(reason) if self.out.is_json() => self.out.news(String::new, || Event::Skipped {
-                object: event.source.to_owned(),
-                reason: reason.to_owned(),
-            }),
+            Outcome::Skipped(reason) if self.out.is_json() => {
+                self.out.news(String::new, || Event::Skipped { object: event.source.to_owned(), reason: reason.to_owned() })
+            }
             Outcome::Skipped(_) => {}
         }
     }

@@ -209,14 +209,8 @@ mod tests {
 
     /// One event of every type, in the order of the document, with the second it was written at.
     fn events() -> Vec<(u32, Event)> {
-        let half = Counts {
-            listed: 14,
-            opened: 14,
-            done: 4,
-            bytes_listed: 67_108_864,
-            bytes_done: 8_388_608,
-            ..Counts::default()
-        };
+        let half =
+            Counts { listed: 14, opened: 14, done: 4, bytes_listed: 67_108_864, bytes_done: 8_388_608, ..Counts::default() };
         let modified = Some("Fri, 02 Jan 2026 03:04:05 GMT".to_owned());
         vec![
             (5, Event::Init { job_id: JOB.into(), version: "0.1.0", source: "./docs".into(), destination: BOX.into() }),

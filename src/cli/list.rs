@@ -38,10 +38,9 @@ pub(crate) async fn run(args: &ListArgs, context: &Context) -> Result<Exit> {
         Some(name) => blobs(&client, name, remote.location.blob.clone(), args, context).await?,
     };
     if args.running_tally || context.out.is_json() {
-        context.out.data(
-            || format!("\nFile count: {count}\nTotal file size: {}", size(bytes, args)),
-            || Event::Totals { count, bytes },
-        );
+        context
+            .out
+            .data(|| format!("\nFile count: {count}\nTotal file size: {}", size(bytes, args)), || Event::Totals { count, bytes });
     }
     remote.close().await;
     Ok(Exit::Done)
@@ -107,5 +106,7 @@ pub(crate) fn nothing_to_list(error: Error) -> Error {
         return error;
     }
     let answer = error.answer().cloned().unwrap_or_default();
-    Error::new(Kind::SourceNotFound, error.to_string()).with_answer(answer).with_advice("check the name; 'blobjet list' of the account shows what is there")
+    Error::new(Kind::SourceNotFound, error.to_string())
+        .with_answer(answer)
+        .with_advice("check the name; 'blobjet list' of the account shows what is there")
 }

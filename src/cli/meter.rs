@@ -189,8 +189,15 @@ mod tests {
 
     #[test]
     fn objects_not_opened_yet_count_as_the_average() {
-        let counts =
-            Counts { listed: 100, opened: 10, done: 10, bytes_listed: 1000, bytes_done: 1000, listing: true, ..Counts::default() };
+        let counts = Counts {
+            listed: 100,
+            opened: 10,
+            done: 10,
+            bytes_listed: 1000,
+            bytes_done: 1000,
+            listing: true,
+            ..Counts::default()
+        };
         assert!((counts.percent() - 10.0).abs() < 1e-9);
     }
 

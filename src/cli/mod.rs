@@ -1,6 +1,163 @@
-//! The command line.
+//! The command line: parses it, sets up what every command shares, runs the command, and turns its end into an exit code.
+//!
+//! A command is a file here and a word in [`options::Command`]. Commands return errors; this file prints them, in one place.
+//! Nothing is contacted, written or asked that the command does not need.
 
-/// Runs the command line of this process.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::from(2)
+mod azcopy;
+mod context;
+mod copy;
+mod copy_args;
+mod dry_run;
+mod exit;
+mod hints;
+mod job;
+mod json;
+mod list;
+mod make;
+mod meter;
+mod options;
+mod output;
+mod remote;
+mod remove;
+mod render;
+mod sas;
+mod serve;
+mod settings;
+mod summary;
+
+use crate::error::{Error, Kind, Result};
+use crate::rest::auth::Inputs;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, FromArgMatches};
+use context::{Context, Signals, Which};
+use exit::Exit;
+use options::{Cli, Command, Format, Level, LogLevel, Shared};
+use output::Output;
+use render::{Report, printable};
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Runs the command line of this process: never panics on what it is given, and prints why where it fails.
+pub fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    match std::panic::catch_unwind(|| run(&args)) {
+        Ok(exit) => exit.into(),
+        // The panic's own message is on stderr by now.
+        Err(_) => {
+            let out = Output::new(if options::wants_json(&args) { Format::Json } else { Format::Text }, Level::Default);
+            let error =
+                Error::new(Kind::Local, "blobjet has a bug and stopped").with_advice("please report it with what is above");
+            out.error(Report::of(&error), Exit::SomeFailed);
+            Exit::SomeFailed.into()
+        }
+    }
+}
+
+fn run(args: &[OsString]) -> Exit {
+    let (cli, taken) = match parse(args) {
+        Ok(parsed) => parsed,
+        Err(error) => return refuse(&error, options::wants_json(args)),
+    };
+    trace(cli.shared.log_level);
+    for flag in taken {
+        tracing::debug!("--{flag} is taken for AzCopy's sake; nothing has to be done for it");
+    }
+    let out = Arc::new(Output::new(cli.shared.output_type, cli.shared.output_level));
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(e) => {
+            let error = Error::new(Kind::Local, "cannot start threads").with_source(e);
+            out.error(Report::of(&error), Exit::SomeFailed);
+            return Exit::SomeFailed;
+        }
+    };
+    let result = runtime.block_on(command(cli.command, cli.shared, Arc::clone(&out)));
+    // Not waited for: a thread that reads standard input may never come back.
+    runtime.shutdown_background();
+    result.unwrap_or_else(|error| {
+        let exit = Exit::of(&error);
+        out.error(Report::of(&error), exit);
+        exit
+    })
+}
+
+async fn command(command: Command, shared: Shared, out: Arc<Output>) -> Result<Exit> {
+    let signals = Signals::listen().map_err(|e| Error::new(Kind::Local, "cannot listen for signals").with_source(e))?;
+    let inputs = Inputs::from_env(&|name| std::env::var(name).ok());
+    let context = Context { out, shared, inputs, signals };
+    match command {
+        // These two end by themselves what they have begun.
+        Command::Copy(args) => copy::run(&args, &context).await,
+        Command::Serve(args) => serve::run(&args, &context).await,
+        Command::Sas(args) => sas::run(&args, &context),
+        Command::List(args) => until_signal(&context, list::run(&args, &context)).await,
+        Command::Make(args) => until_signal(&context, make::run(&args, &context)).await,
+        Command::Remove(args) => until_signal(&context, remove::run(&args, &context)).await,
+    }
+}
+
+async fn until_signal(context: &Context, work: impl Future<Output = Result<Exit>>) -> Result<Exit> {
+    tokio::select! {
+        result = work => result,
+        which = context.signals.first() => Ok(match which {
+            Which::Interrupt => Exit::Interrupted,
+            Which::Terminate => Exit::Terminated,
+        }),
+    }
+}
+
+/// The command line, and the flags of AzCopy in it that need nothing done.
+fn parse(args: &[OsString]) -> Result<(Cli, Vec<&'static str>), clap::Error> {
+    let matches = Cli::command().mut_subcommand("copy", azcopy::add_taken).try_get_matches_from(args)?;
+    let taken = matches.subcommand().map(|(_, copy)| azcopy::given(copy)).unwrap_or_default();
+    Ok((Cli::from_arg_matches(&matches)?, taken))
+}
+
+/// Prints help where it was asked for, and otherwise what is wrong with the command line.
+fn refuse(error: &clap::Error, json: bool) -> Exit {
+    use std::io::Write;
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        let _ = write!(std::io::stdout().lock(), "{}", error.render());
+        return Exit::Done;
+    }
+    let whole = crate::secret::SafeUrl::new(&error.render().to_string()).to_string();
+    let refused =
+        azcopy_flag(error).and_then(|flag| azcopy::refusal(&flag).map(|reason| format!("--{flag} is refused: {reason}")));
+    let out = Output::new(if json { Format::Json } else { Format::Text }, Level::Default);
+    if let Some(message) = refused {
+        out.error(Report::usage(&message, "docs/from-azcopy.md lists AzCopy's flags and what becomes of them"), Exit::Usage);
+    } else if json {
+        let first = whole.split("\n\n").next().unwrap_or_default();
+        let message = first.strip_prefix("error: ").unwrap_or(first).split_whitespace().collect::<Vec<_>>().join(" ");
+        out.error(Report::usage(&message, "'blobjet COMMAND --help' shows what can be said"), Exit::Usage);
+    } else {
+        let lines: Vec<_> = whole.trim_end().lines().map(printable).collect();
+        let _ = writeln!(std::io::stderr().lock(), "{}", lines.join("\n"));
+    }
+    Exit::Usage
+}
+
+/// The name of the flag that was not known, without dashes.
+fn azcopy_flag(error: &clap::Error) -> Option<String> {
+    match (error.kind(), error.get(ContextKind::InvalidArg)?) {
+        (ErrorKind::UnknownArgument, ContextValue::String(flag)) => {
+            Some(flag.trim_start_matches('-').split('=').next()?.to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// Traces to stderr, where it was asked for.
+fn trace(level: LogLevel) {
+    use tracing_subscriber::filter::LevelFilter;
+    let level = match level {
+        LogLevel::None => return,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warning => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+    };
+    // A second subscriber in one process (a test's) is no reason to fail.
+    let _ = tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_writer(std::io::stderr).try_init();
 }

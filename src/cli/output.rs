@@ -44,8 +44,7 @@ impl Output {
 
     /// Many lines of data, in one write.
     pub(crate) fn data_lines(&self, lines: impl Iterator<Item = (String, Event)>) {
-        let lines: Vec<String> =
-            lines.map(|(text, event)| if self.is_json() { event_line(&event) } else { text }).collect();
+        let lines: Vec<String> = lines.map(|(text, event)| if self.is_json() { event_line(&event) } else { text }).collect();
         if !lines.is_empty() {
             self.stdout(&lines.join("\n"));
         }

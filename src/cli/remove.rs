@@ -3,8 +3,8 @@
 use super::context::Context;
 use super::exit::Exit;
 use super::json::Event;
-use super::options::boolean;
 use super::list::nothing_to_list;
+use super::options::boolean;
 use super::remote::{Remote, named};
 use super::render::{Report, printable};
 use crate::endpoint::open::place;
@@ -163,12 +163,7 @@ async fn under(
 }
 
 /// Deletes the names of one page, some at a time; one that is gone already counts as deleted.
-async fn stream_deletes(
-    client: &Client,
-    container: &str,
-    names: Vec<String>,
-    args: &RemoveArgs,
-) -> Vec<(String, Result<()>)> {
+async fn stream_deletes(client: &Client, container: &str, names: Vec<String>, args: &RemoveArgs) -> Vec<(String, Result<()>)> {
     if args.dry_run {
         return names.into_iter().map(|name| (name, Ok(()))).collect();
     }

@@ -69,7 +69,9 @@ const ACCOUNT_RIGHTS: &str = "rwdxylacuptfi";
 /// `Usage`, saying which argument is wrong or that there is no key.
 pub(crate) fn run(args: &SasArgs, context: &Context) -> Result<Exit> {
     let location = match place(&args.url)? {
-        Place::Dev { .. } => return Err(wrong("dev:// places have no address to share", "use the URL that 'blobjet serve' prints")),
+        Place::Dev { .. } => {
+            return Err(wrong("dev:// places have no address to share", "use the URL that 'blobjet serve' prints"));
+        }
         other => named(&other, &context.inputs)?,
     };
     if location.sas.is_some() {
@@ -103,7 +105,10 @@ fn account_key(location: &Location, inputs: &Inputs) -> Result<(String, Secret)>
     let from_variables = || inputs.key.clone().map(|key| (inputs.account.clone(), key));
     let well_known = || location.is_loopback().then(|| (Some(DEV_ACCOUNT.to_owned()), Secret::new(DEV_KEY)));
     let (owner, key) = found.or_else(from_variables).or_else(well_known).ok_or_else(|| {
-        wrong("no account key to sign with", "set AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY, or AZURE_STORAGE_CONNECTION_STRING")
+        wrong(
+            "no account key to sign with",
+            "set AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY, or AZURE_STORAGE_CONNECTION_STRING",
+        )
     })?;
     match (&location.account, owner) {
         (Some(account), Some(owner)) if *account != owner => Err(wrong(
@@ -244,7 +249,8 @@ mod tests {
     #[test]
     fn what_could_never_work_is_refused() {
         for line in ["--expiry 2020-01-01", "--expiry 1h --start 2027-01-01", "--expiry 1h --services x"] {
-            let url = if line.contains("services") { "https://a.blob.core.windows.net" } else { "https://a.blob.core.windows.net/c" };
+            let url =
+                if line.contains("services") { "https://a.blob.core.windows.net" } else { "https://a.blob.core.windows.net/c" };
             assert!(made(&format!("{url} --permissions r {line}")).is_err(), "{line}");
         }
     }

@@ -68,11 +68,7 @@ pub(crate) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit> {
     let shown = if emulator.account() == DEV_ACCOUNT && emulator.key().expose() == DEV_KEY { DEV_KEY } else { "REDACTED" };
     let connection = format!("DefaultEndpointsProtocol=http;AccountName={name};AccountKey={shown};BlobEndpoint={url};");
     context.out.data(
-        || {
-            format!(
-                "Blob service at {url}\nAccount: {name}\nConnection string: {connection}\nData: {kept}\nCtrl-C ends it."
-            )
-        },
+        || format!("Blob service at {url}\nAccount: {name}\nConnection string: {connection}\nData: {kept}\nCtrl-C ends it."),
         || Event::Serving { url: url.clone(), account: name.clone(), connection_string: connection.clone() },
     );
     context.signals.first().await;
