@@ -53,7 +53,10 @@ fn a_dry_run_counts_blocks_and_requests() {
     assert_eq!(lines.len(), 2);
     assert_eq!((&lines[0]["type"], &lines[0]["requests"], &lines[0]["block_size"]), (&"plan".into(), &5.into(), &262_144.into()));
     assert_eq!(lines[0]["destination"], "dev://box/big.bin");
-    assert_eq!((&lines[1]["type"], &lines[1]["requests"], &lines[1]["bytes_done"]), (&"summary".into(), &5.into(), &1_000_000.into()));
+    assert_eq!(
+        (&lines[1]["type"], &lines[1]["requests"], &lines[1]["bytes_done"]),
+        (&"summary".into(), &5.into(), &1_000_000.into())
+    );
 }
 
 /// `dev://` keeps its data from run to run, and makes its container (semantics 10).
@@ -66,10 +69,7 @@ fn the_embedded_store_keeps_what_it_is_given() {
     assert_eq!(names(&world, "dev://box"), ["d/a.txt", "d/s/b.txt"]);
     assert_eq!(names(&world, "dev://box/d/s/"), ["d/s/b.txt"]);
     let listed = world.run(&["list", "dev://box", "--machine-readable", "--running-tally"]);
-    assert_eq!(
-        listed.stdout,
-        "d/a.txt; Content Length: 5\nd/s/b.txt; Content Length: 3\n\nFile count: 2\nTotal file size: 8\n"
-    );
+    assert_eq!(listed.stdout, "d/a.txt; Content Length: 5\nd/s/b.txt; Content Length: 3\n\nFile count: 2\nTotal file size: 8\n");
     assert_eq!(world.run(&["list", "dev://"]).stdout, "box\n");
     assert_eq!(world.run(&["remove", "dev://box/d/a.txt"]).code, 0);
     assert_eq!(world.run(&["remove", "dev://box/d/", "--recursive", "--dry-run"]).code, 0);
@@ -106,7 +106,7 @@ async fn no_secret_is_shown_whatever_fails() {
     let mut world = World::new();
     tree(&world);
     let with_sas = format!("{url}?sv=2025-11-05&sr=c&sp=rcwdl&se=2999-01-01T00:00:00Z&spr=https,http&sig={sig}");
-    let mut check = |ran: Ran| {
+    let check = |ran: Ran| {
         assert_ne!(ran.code, 0, "{ran:?}");
         for secret in [sig, &sig[..40], KEY, &KEY[..40]] {
             assert!(!ran.all().contains(secret), "{ran:?}");
@@ -119,7 +119,10 @@ async fn no_secret_is_shown_whatever_fails() {
         check(world.run(&[&["list", &with_sas][..], &more].concat()));
         check(world.run(&[&["remove", &with_sas, "--recursive", "--yes"][..], &more].concat()));
     }
-    world.set("AZURE_STORAGE_CONNECTION_STRING", format!("AccountName={};AccountKey={KEY};BlobEndpoint={}", emulator.account(), emulator.url()));
+    world.set(
+        "AZURE_STORAGE_CONNECTION_STRING",
+        format!("AccountName={};AccountKey={KEY};BlobEndpoint={}", emulator.account(), emulator.url()),
+    );
     for form in ["text", "json"] {
         let more = ["--log-level", "debug", "--output-type", form];
         check(world.run(&[&["copy", "f.txt", &url][..], &more].concat()));
@@ -149,8 +152,11 @@ fn a_list_of_files_with_a_missing_entry_fails_for_that_one() {
     let ran = world.run(&["copy", "d", "dev://box", "--list-of-files", "list"]);
     assert!(ran.code == 1 && ran.stderr.contains("gone.txt"), "{ran:?}");
     assert_eq!(names(&world, "dev://box").len(), 2);
-    let mut child =
-        world.command(&["copy", "d", "dev://nul", "--list-of-files=-", "--list-of-files-nul"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut child = world
+        .command(&["copy", "d", "dev://nul", "--list-of-files=-", "--list-of-files-nul"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
     child.stdin.take().unwrap().write_all(b"a.txt\0s/b.txt\0").unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert_eq!(names(&world, "dev://nul").len(), 2);
@@ -161,10 +167,17 @@ fn a_list_of_files_with_a_missing_entry_fails_for_that_one() {
 fn standard_input_is_uploaded_with_all_options() {
     let world = World::new();
     let file = world.write("f.txt", "from a file");
-    let copy = |name: &str| ["copy".to_owned(), "-".to_owned(), format!("dev://box/{name}"), "--content-type=text/x-test".to_owned()];
+    let copy =
+        |name: &str| ["copy".to_owned(), "-".to_owned(), format!("dev://box/{name}"), "--content-type=text/x-test".to_owned()];
     let run = |name: &str, stdin: Stdio, bytes: &[u8]| {
         let args = copy(name);
-        let mut child = world.command(&args.each_ref().map(String::as_str)).stdin(stdin).stdout(Stdio::null()).spawn().unwrap();
+        let mut child = world
+            .command(&args.each_ref().map(String::as_str))
+            .stdin(stdin)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         if let Some(mut pipe) = child.stdin.take() {
             pipe.write_all(bytes).unwrap();
         }
@@ -181,7 +194,13 @@ fn standard_input_is_uploaded_with_all_options() {
         .collect();
     assert_eq!(seen, [("file", 11, "text/x-test"), ("nothing", 0, "text/x-test"), ("pipe", 14, "text/x-test")]);
     // AzCopy's way of saying it: one place, and the direction.
-    let mut child = world.command(&["copy", "dev://box/azcopy", "--from-to", "PipeBlob"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut child = world
+        .command(&["copy", "dev://box/azcopy", "--from-to", "PipeBlob"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     child.stdin.take().unwrap().write_all(b"x").unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
@@ -195,7 +214,9 @@ fn what_is_not_overwritten_is_skipped() {
     world.write("d/new.txt", "new");
     let ran = world.run(&["copy", "d", "dev://box", "--recursive", "--overwrite=false"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    for line in ["Number of File Transfers Completed: 1", "Number of File Transfers Skipped: 2", "Final Job Status: CompletedWithSkipped"] {
+    for line in
+        ["Number of File Transfers Completed: 1", "Number of File Transfers Skipped: 2", "Final Job Status: CompletedWithSkipped"]
+    {
         assert!(ran.stdout.contains(line), "{line}: {}", ran.stdout);
     }
 }

@@ -100,7 +100,9 @@ async fn an_interrupted_job_ends_with_its_summary() {
 #[test]
 fn short_help_fits_a_screen() {
     let world = World::new();
-    for args in [&["-h"][..], &["copy", "-h"], &["serve", "-h"], &["sas", "-h"], &["list", "-h"], &["make", "-h"], &["remove", "-h"]] {
+    for args in
+        [&["-h"][..], &["copy", "-h"], &["serve", "-h"], &["sas", "-h"], &["list", "-h"], &["make", "-h"], &["remove", "-h"]]
+    {
         let ran = world.run(args);
         assert_eq!(ran.code, 0);
         assert!(ran.stdout.lines().count() <= 30, "{args:?} has {} lines", ran.stdout.lines().count());

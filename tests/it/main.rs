@@ -2,6 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod cli_copy;
+mod cli_docs;
+mod cli_errors;
+mod cli_output;
+mod cli_support;
 mod double;
 mod engine;
 mod landing;
