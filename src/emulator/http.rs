@@ -210,7 +210,9 @@ impl Answer {
         out.push(b' ');
         out.extend_from_slice(reason(self.status).as_bytes());
         out.extend_from_slice(b"\r\n");
-        for (name, value) in &self.headers {
+        // Neither has it a type: the service leaves that out too.
+        let untyped = to_head && self.status >= 400;
+        for (name, value) in self.headers.iter().filter(|(name, _)| !(untyped && name == "Content-Type")) {
             out.extend_from_slice(name.as_bytes());
             out.extend_from_slice(b": ");
             out.extend_from_slice(value.as_bytes());

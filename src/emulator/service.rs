@@ -108,10 +108,14 @@ impl Service {
             Err(failure) => Err(failure),
         };
         let version = self.version(head).unwrap_or(VERSIONS[VERSIONS.len() - 1]);
+        // A token for another service does not get as far as this one: what refuses it knows no version [R].
+        let in_front = matches!(&outcome, Err(failure) if failure.code() == e::SERVICE_MISMATCH);
         let mut answer = outcome.unwrap_or_else(|failure| failure.answer(&request_id, now, version));
-        answer.header("Server", SERVER);
+        answer.header("Server", if in_front { "Microsoft-HTTPAPI/2.0" } else { SERVER });
         answer.header("x-ms-request-id", request_id);
-        answer.header("x-ms-version", version);
+        if !in_front {
+            answer.header("x-ms-version", version);
+        }
         if let Some(id) = head.header("x-ms-client-request-id") {
             answer.header("x-ms-client-request-id", id.to_owned());
         }

@@ -275,7 +275,7 @@ impl Model {
         Ok(())
     }
 
-    /// Deletes a container with all in it, if `check` lets it.
+    /// Deletes a container with all in it, if `check` lets it. One that is still fading can be deleted again [R].
     ///
     /// # Errors
     /// 404, or what `check` says.
@@ -287,7 +287,10 @@ impl Model {
         check: &dyn Fn(&Info) -> Outcome<()>,
     ) -> Outcome<()> {
         let mut containers = write(&account.containers);
-        let container = containers.get(name).cloned().ok_or(e::CONTAINER_NOT_FOUND)?;
+        let Some(container) = containers.get(name).cloned() else {
+            let fading = lock(&account.fading).get(name).is_some_and(|until| *until > now);
+            return if fading { Ok(()) } else { Err(e::CONTAINER_NOT_FOUND.into()) };
+        };
         let mut inner = lock(&container.inner);
         check(&inner.info)?;
         if let Store::Disk(disk) = &self.store {

@@ -9,6 +9,7 @@ use crate::emulator::http::{Answer, Head};
 use crate::emulator::lease::{self, Guard, Of};
 use crate::emulator::names;
 use crate::emulator::state::{Access, Info, Policy};
+use crate::emulator::time;
 use crate::emulator::xml;
 
 /// Most stored access policies of a container ("Establishing a stored access policy").
@@ -73,7 +74,7 @@ pub(crate) fn properties(ctx: &Ctx<'_>) -> Outcome {
         answer.header("x-ms-default-encryption-scope", "$account-encryption-key");
         answer.header("x-ms-deny-encryption-scope-override", "false");
     }
-    if ctx.since("2020-06-12") {
+    if ctx.since("2020-10-02") {
         answer.header("x-ms-immutable-storage-with-versioning-enabled", "false");
     }
     Ok(answer)
@@ -142,7 +143,9 @@ pub(crate) fn get_acl(ctx: &Ctx<'_>) -> Outcome {
             text.push_str("<AccessPolicy>");
             for (name, value) in fields {
                 if let Some(value) = value {
-                    xml::element(&mut text, name, value);
+                    // Times come back with all their digits, however they were sent [R].
+                    let told = time::parse_iso(value).filter(|_| name != "Permission").map(time::iso);
+                    xml::element(&mut text, name, told.as_deref().unwrap_or(value));
                 }
             }
             text.push_str("</AccessPolicy>");

@@ -156,7 +156,8 @@ pub(crate) fn copy_blob(ctx: &Ctx<'_>) -> Outcome {
     let container = ctx.open()?;
     let mut held = container.hold(ctx.model, &ctx.account.name)?;
     may_replace(ctx, &held, &guards, source.blob.kind())?;
-    if let Ok(old) = held.blob(&ctx.blob)
+    if !sync
+        && let Ok(old) = held.blob(&ctx.blob)
         && let Some(lease) = old.facts.lease.as_ref().filter(|l| l.duration.is_some())
         && lease::phase(Some(lease), ctx.now) == Phase::Leased
     {

@@ -51,6 +51,12 @@ pub(crate) fn blob(ctx: &Ctx<'_>, answer: Answer, blob: &Blob, is_snapshot: bool
     for (name, value) in &facts.metadata {
         answer.header(format!("x-ms-meta-{name}"), value.clone());
     }
+    if view != View::Head
+        && !ctx.since("2019-12-12")
+        && let Some(time) = ctx.head.parameter("snapshot")
+    {
+        answer.header("x-ms-snapshot", time.to_owned());
+    }
     if !is_snapshot {
         lease_headers(&mut answer, facts.lease.as_ref(), ctx.now);
     }
@@ -83,8 +89,8 @@ pub(crate) fn blob(ctx: &Ctx<'_>, answer: Answer, blob: &Blob, is_snapshot: bool
     if counts_tags(ctx, facts.tags.len()) {
         answer.header("x-ms-tag-count", facts.tags.len().to_string());
     }
-    if view == View::Head && !is_snapshot && ctx.since("2017-04-17") {
-        tier_headers(&mut answer, blob);
+    if view == View::Head && ctx.since(if is_snapshot { "2019-12-12" } else { "2017-04-17" }) {
+        tier_headers(ctx, &mut answer, blob);
     }
     answer
 }
@@ -94,17 +100,20 @@ pub(crate) fn counts_tags(ctx: &Ctx<'_>, count: usize) -> bool {
     (count > 0 && ctx.since("2019-12-12")) || (ctx.since("2018-11-09") && !ctx.since("2019-12-12"))
 }
 
-fn tier_headers(answer: &mut Answer, blob: &Blob) {
+fn tier_headers(ctx: &Ctx<'_>, answer: &mut Answer, blob: &Blob) {
     match &blob.facts.tier {
         Some(tier) => {
             answer.header("x-ms-access-tier", tier.name.clone());
             if let Some((to, priority)) = &tier.rehydrating {
                 answer.header("x-ms-archive-status", super::tier::archive_status(to));
-                answer.header("x-ms-rehydrate-priority", priority.clone());
+                if ctx.since("2019-12-12") {
+                    answer.header("x-ms-rehydrate-priority", priority.clone());
+                }
             }
             answer.header("x-ms-access-tier-change-time", time::http_date(tier.changed));
         }
-        None if blob.kind() == Kind::Block => {
+        // Of page blobs listings do not say so, Get Blob Properties does [R: 2018-03-28, 2018-11-09]; of append blobs neither.
+        None if blob.kind() == Kind::Block || (blob.kind() == Kind::Page && ctx.since("2018-03-28")) => {
             answer.header("x-ms-access-tier", "Hot");
             answer.header("x-ms-access-tier-inferred", "true");
         }

@@ -155,7 +155,7 @@ fn container_item(ctx: &Ctx<'_>, out: &mut String, name: &str, held: &Held<'_>, 
         element(out, "HasImmutabilityPolicy", "false");
         element(out, "HasLegalHold", "false");
     }
-    if ctx.since("2020-06-12") {
+    if ctx.since("2020-10-02") {
         element(out, "ImmutableStorageWithVersioningEnabled", "false");
     }
     out.push_str("</Properties>");
@@ -387,8 +387,8 @@ fn properties(ctx: &Ctx<'_>, out: &mut String, blob: &Blob, is_snapshot: bool, p
         element(out, "x-ms-blob-sequence-number", &facts.sequence_number.to_string());
     }
     element(out, "BlobType", blob.kind().name());
-    if ctx.since("2017-04-17") {
-        tier(out, blob);
+    if ctx.since(if is_snapshot { "2019-12-12" } else { "2017-04-17" }) {
+        tier(ctx, out, blob);
     }
     if !is_snapshot {
         lease_elements(out, facts.lease.as_ref(), ctx.now);
@@ -417,13 +417,15 @@ fn properties(ctx: &Ctx<'_>, out: &mut String, blob: &Blob, is_snapshot: bool, p
     }
 }
 
-fn tier(out: &mut String, blob: &Blob) {
+fn tier(ctx: &Ctx<'_>, out: &mut String, blob: &Blob) {
     match &blob.facts.tier {
         Some(tier) => {
             element(out, "AccessTier", &tier.name);
             if let Some((to, priority)) = &tier.rehydrating {
                 element(out, "ArchiveStatus", &super::tier::archive_status(to));
-                element(out, "RehydratePriority", priority);
+                if ctx.since("2019-12-12") {
+                    element(out, "RehydratePriority", priority);
+                }
             }
             element(out, "AccessTierChangeTime", &time::http_date(tier.changed));
         }

@@ -71,7 +71,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, body: &[u8]) -> Outcome {
         Op::GetServiceProperties => services::get_properties(ctx),
         Op::SetServiceProperties => services::set_properties(ctx, body),
         Op::GetServiceStats => services::stats(ctx),
-        Op::GetAccountInformation => services::account(),
+        Op::GetAccountInformation => services::account(ctx),
         // Made with the rights of a directory user, whom nobody here can be.
         Op::GetUserDelegationKey => Err(e::AUTHZ_FAILURE.into()),
         Op::CreateContainer => container::create(ctx),

@@ -108,20 +108,20 @@ pub(crate) async fn put_blob(ctx: &Ctx<'_>, body: &mut Body<'_>) -> Outcome {
 /// Lets a whole new blob take the place of what is there.
 ///
 /// # Errors
-/// 403 for a SAS that may only create, 409 for another kind or an archived blob, 412 and the like for lease and conditions.
+/// 403 for a SAS that may only create, 409 for another kind, 412 and the like for lease and conditions. A blob in the archive,
+/// or on its way out of it, is replaced like any other [R].
 pub(crate) fn may_replace(ctx: &Ctx<'_>, held: &Held<'_>, guards: &Guards<'_>, kind: Kind) -> Outcome<()> {
     let existing = held.blob(&ctx.blob).ok();
     ctx.caller.may_write(existing.is_some())?;
     guards.check(existing, Guard::Write, ctx.now)?;
     match existing {
         Some(blob) if blob.kind() != kind => Err(e::INVALID_BLOB_TYPE.into()),
-        Some(blob) => super::tier::writable(blob),
-        None => Ok(()),
+        _ => Ok(()),
     }
 }
 
-/// Puts a whole new blob in place: uncommitted blocks go, snapshots and an active lease stay, the tier is inherited where none
-/// is named. Gives ETag and time.
+/// Puts a whole new blob in place: uncommitted blocks go, snapshots and an active lease stay, a tier other than the
+/// archive is inherited where none is named. Gives ETag and time.
 ///
 /// # Errors
 /// 500 if the store fails.
@@ -134,7 +134,7 @@ pub(crate) fn replace(
 ) -> Outcome<(u64, u64)> {
     if let Ok(old) = held.blob(&ctx.blob) {
         facts.lease = live_lease(old, ctx.now);
-        facts.tier = facts.tier.or_else(|| old.facts.tier.clone());
+        facts.tier = facts.tier.or_else(|| old.facts.tier.clone().filter(|tier| tier.name != "Archive"));
     }
     let etag = ctx.model.unique(ctx.now);
     let blob = Blob { etag, modified: ctx.now, created: ctx.now, md5, content, facts: ctx.model.share(facts) };

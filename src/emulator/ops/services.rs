@@ -11,9 +11,12 @@ use crate::emulator::xml::{self, Element};
 ///
 /// # Errors
 /// None.
-pub(crate) fn account() -> Outcome {
-    let answer = Answer::new(200).with("x-ms-sku-name", "Standard_LRS").with("x-ms-account-kind", "StorageV2");
-    Ok(answer.with("x-ms-is-hns-enabled", "false"))
+pub(crate) fn account(ctx: &Ctx<'_>) -> Outcome {
+    let mut answer = Answer::new(200).with("x-ms-sku-name", "Standard_LRS").with("x-ms-account-kind", "StorageV2");
+    if ctx.since("2019-07-07") {
+        answer.header("x-ms-is-hns-enabled", "false");
+    }
+    Ok(answer)
 }
 
 /// Get Blob Service Stats: the secondary is this same store, and never behind.
@@ -48,9 +51,30 @@ const PARTS: &[(&str, &str, &str)] = &[
         "",
     ),
     ("Cors", "<Cors />", ""),
-    ("DefaultServiceVersion", "", ""),
     ("DeleteRetentionPolicy", "<DeleteRetentionPolicy><Enabled>false</Enabled></DeleteRetentionPolicy>", "2017-07-29"),
     ("StaticWebsite", "<StaticWebsite><Enabled>false</Enabled></StaticWebsite>", "2018-03-28"),
+    ("DefaultServiceVersion", "", ""),
+];
+
+/// The elements within parts, in the order they are told, however they were sent [R].
+const WITHIN: &[&str] = &[
+    "Version",
+    "Read",
+    "Write",
+    "Delete",
+    "Enabled",
+    "IncludeAPIs",
+    "Days",
+    "AllowPermanentDelete",
+    "RetentionPolicy",
+    "IndexDocument",
+    "DefaultIndexDocumentPath",
+    "ErrorDocument404Path",
+    "AllowedMethods",
+    "AllowedOrigins",
+    "AllowedHeaders",
+    "ExposedHeaders",
+    "MaxAgeInSeconds",
 ];
 
 /// Get Blob Service Properties.
@@ -121,10 +145,20 @@ fn write(out: &mut String, element: &Element) {
             "False" | "FALSE" => "false",
             other => other,
         };
-        xml::element(out, &element.name, text);
+        // Whole names of headers come before prefixes.
+        let is_prefix = |name: &&str| name.ends_with('*');
+        let sorted = ["AllowedHeaders", "ExposedHeaders"].contains(&element.name.as_str()).then(|| {
+            let mut names: Vec<&str> = text.split(',').collect();
+            names.sort_by_key(is_prefix);
+            names.join(",")
+        });
+        xml::element(out, &element.name, sorted.as_deref().unwrap_or(text));
         return;
     }
     out.push_str(&format!("<{}>", element.name));
-    element.children.iter().for_each(|child| write(out, child));
+    let place = |child: &&Element| WITHIN.iter().position(|name| *name == child.name).unwrap_or(WITHIN.len());
+    let mut children: Vec<&Element> = element.children.iter().collect();
+    children.sort_by_key(place);
+    children.into_iter().for_each(|child| write(out, child));
     out.push_str(&format!("</{}>", element.name));
 }
