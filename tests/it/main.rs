@@ -13,6 +13,7 @@ mod landing;
 mod layers;
 mod proxy;
 mod recorded_answers;
+mod replay;
 mod script;
 mod sources;
 mod vectors;
