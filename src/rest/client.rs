@@ -453,6 +453,9 @@ impl Inner {
                 story.sent -= u32::from(!sent);
                 return Ok(Outcome::AtOnce);
             }
+            Failure::Broken(error) if body_is_gone(&*error) => {
+                return Err(self.error(Kind::SourceChanged, request, op, story).with_source(error));
+            }
             Failure::Broken(error) => Trouble::Failure(RetryCause::Connection, error),
             Failure::NoProgress(after) => {
                 let text = format!("no byte moved for {} s", after.as_secs());
@@ -480,4 +483,11 @@ impl Inner {
         let url = format!("{}://{}{}", self.location.scheme.as_str(), self.location.authority(), path);
         format!("cannot {} {}", op.action, SafeUrl::new(&url))
     }
+}
+
+/// Whether the kernel found no memory behind the body (`EFAULT`): a mapped file was cut short. It will find none again.
+fn body_is_gone(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source())
+        .filter_map(|error| error.downcast_ref::<std::io::Error>())
+        .any(|error| error.raw_os_error() == Some(libc::EFAULT))
 }
