@@ -1,0 +1,86 @@
+//! An embedded service with a container, a client of it, and uploads to it through the library.
+
+use blobjet::attributes::Attributes;
+use blobjet::emulator::Emulator;
+use blobjet::endpoint::Source;
+use blobjet::endpoint::blob::{BlobSink, ContentTypes};
+use blobjet::endpoint::mime;
+use blobjet::endpoint::open::{Opening, Place, source};
+use blobjet::rest::auth::{Inputs, Need, choose};
+use blobjet::rest::blob::{Blob, BlobProperties};
+use blobjet::rest::client::{Client, Config, Op};
+use blobjet::rest::container::{Container, ListOptions};
+use blobjet::rest::location::Location;
+use blobjet::rest::request::Request;
+use blobjet::transfer::engine::{Job, Summary, run};
+use blobjet::transfer::plan::Tuning;
+use blobjet::transfer::progress::Progress;
+use blobjet::transfer::stop::Stop;
+use http::Method;
+use std::path::Path;
+use std::sync::Arc;
+
+pub(crate) const CONTAINER: &str = "cont";
+
+pub(crate) struct World {
+    pub(crate) emulator: Emulator,
+    /// With the account's key.
+    pub(crate) client: Client,
+}
+
+pub(crate) fn client(url: &str, inputs: &Inputs) -> Client {
+    let location = Location::parse(url).unwrap();
+    let credential = choose(&location, inputs).unwrap();
+    Client::new(&location, credential, Config::default()).unwrap()
+}
+
+impl World {
+    /// A service with the container `cont`, seen requests recorded.
+    pub(crate) async fn new() -> World {
+        let emulator = Emulator::builder().record(true).start().await.unwrap();
+        let inputs =
+            Inputs { account: Some(emulator.account().to_owned()), key: Some(emulator.key().clone()), ..Inputs::default() };
+        let client = client(&emulator.url(), &inputs);
+        assert!(Container::new(&client, CONTAINER).create().await.unwrap());
+        World { emulator, client }
+    }
+
+    pub(crate) fn sink(&self) -> BlobSink {
+        let types = ContentTypes::ByName { otherwise: mime::DEFAULT };
+        BlobSink::new(self.client.clone(), CONTAINER, Attributes::default(), types)
+    }
+
+    /// Uploads and expects no error of the job itself.
+    pub(crate) async fn upload(&self, source: Arc<dyn Source>, sink: BlobSink, tuning: Tuning) -> (Summary, Arc<Progress>) {
+        let progress = Progress::new(None);
+        let job = Job { source, sink: Arc::new(sink), tuning, prompt: None };
+        let summary = run(job, Arc::clone(&progress), Stop::never()).await.unwrap();
+        assert_eq!(summary.counts.pending(), 0);
+        (summary, progress)
+    }
+
+    pub(crate) async fn get(&self, name: &str) -> Vec<u8> {
+        let path = self.client.location().blob_path(CONTAINER, name);
+        let response = self.client.send(Request::new(Method::GET, path), Op::new("get", Need::READ)).await.unwrap();
+        response.body.to_vec()
+    }
+
+    pub(crate) async fn properties(&self, name: &str) -> Option<BlobProperties> {
+        Blob::new(&self.client, CONTAINER, name).get_properties().await.unwrap()
+    }
+
+    pub(crate) async fn names(&self) -> Vec<String> {
+        let page = Container::new(&self.client, CONTAINER).list(&ListOptions::default()).await.unwrap();
+        page.blobs().map(|blob| blob.name.clone()).collect()
+    }
+
+    /// What was asked of the service since `since` requests, as `METHOD comp`.
+    pub(crate) fn requests(&self, since: usize) -> Vec<String> {
+        let comp = |query: &str| query.split('&').find_map(|p| p.strip_prefix("comp=")).unwrap_or("").to_owned();
+        self.emulator.seen()[since..].iter().map(|s| format!("{} {}", s.method, comp(&s.query)).trim().to_owned()).collect()
+    }
+}
+
+pub(crate) fn local(path: &Path, opening: &Opening) -> Arc<dyn Source> {
+    source(&Place::Local(path.to_str().unwrap().to_owned()), opening).unwrap()
+}
