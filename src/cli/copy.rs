@@ -6,7 +6,7 @@
 use super::context::Context;
 use super::copy_args::{CheckArg, CopyArgs, OverwriteArg, ReadArg};
 use super::exit::Exit;
-use super::remote::{Remote, named, shown_dev};
+use super::remote::{Remote, named, shown};
 use super::settings::{Side, attributes, cap_bits_per_s, direction, tuning};
 use super::{dry_run, job};
 use crate::attributes::Attributes;
@@ -36,7 +36,7 @@ pub(crate) async fn run(args: &CopyArgs, context: &Context) -> Result<Exit> {
     direction(side(&from), side(&to), args.from_to.as_deref())?;
     let target = named(&to, &context.inputs)?;
     let container = target.container.clone().ok_or_else(|| {
-        usage(format!("the destination {} names no container", target.safe()), "add /CONTAINER to it, before any ?")
+        usage(format!("the destination {} names no container", shown(&to, &target, None)), "add CONTAINER to it, before any ?")
     })?;
     let tuning = tuning(args)?;
     let attributes = attributes(args)?;
@@ -44,11 +44,8 @@ pub(crate) async fn run(args: &CopyArgs, context: &Context) -> Result<Exit> {
     let source = source(&from, &opening(args, &target))?;
     if args.dry_run {
         let sink = sink(client_for_names(&target, args, context)?, &container, attributes, args, &from);
-        let shown = |name: &str| match to {
-            Place::Dev { .. } => shown_dev(&container, Some(name)),
-            _ => target.safe_blob(name).to_string(),
-        };
-        return dry_run::run(source, Arc::new(sink), &tuning, &shown, context).await;
+        let lands = |name: &str| shown(&to, &target, Some(name));
+        return dry_run::run(source, Arc::new(sink), &tuning, &lands, context).await;
     }
     let remote = Remote::open(&to, context).await?;
     remote.check(if attributes.tags.is_empty() { Need::WRITE } else { Need::WRITE_TAGGED })?;

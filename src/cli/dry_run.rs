@@ -33,7 +33,7 @@ struct Costs {
     plan: Option<Plan>,
 }
 
-/// Shows the plan. `shown` says where an object lands, as the user wrote the destination.
+/// Shows the plan. `lands` says where an object lands, as the user wrote the destination.
 ///
 /// # Errors
 /// What bars the listing as a whole.
@@ -41,7 +41,7 @@ pub(crate) async fn run(
     source: Arc<dyn Source>,
     sink: Arc<dyn Sink>,
     tuning: &Tuning,
-    shown: &(dyn Fn(&str) -> String + Sync),
+    lands: &(dyn Fn(&str) -> String + Sync),
     context: &Context,
 ) -> Result<Exit> {
     let id = new_id()?;
@@ -54,7 +54,7 @@ pub(crate) async fn run(
         for found in batch {
             match found {
                 Found::Item(item) => match costs(&*source, &*sink, tuning, &item).await {
-                    Ok(costs) => totals.add(&item, costs, shown, context),
+                    Ok(costs) => totals.add(&item, costs, lands(&item.target), context),
                     Err(error) => totals.fail(item.source, error, context),
                 },
                 Found::Failed { name, error } => totals.fail(name, error, context),
@@ -77,12 +77,11 @@ async fn costs(source: &dyn Source, sink: &dyn Sink, tuning: &Tuning, item: &Ite
 }
 
 impl Totals {
-    fn add(&mut self, item: &Item, costs: Costs, shown: &(dyn Fn(&str) -> String + Sync), context: &Context) {
+    fn add(&mut self, item: &Item, costs: Costs, destination: String, context: &Context) {
         self.planned += 1;
         self.bytes += costs.bytes.unwrap_or(0);
         self.unknown_length += u64::from(costs.bytes.is_none());
         self.requests += costs.plan.map_or(0, |plan| plan.requests());
-        let destination = shown(&item.target);
         context.out.data(
             || {
                 let takes = words(costs);

@@ -10,10 +10,12 @@ use crate::rest::auth::{Credential, Inputs, Need, choose};
 use crate::rest::client::{Client, Config};
 use crate::rest::location::Location;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+use tokio::time::{Instant, sleep};
 
 /// See the module's text.
 pub(crate) struct Remote {
+    place: Place,
     /// Where it is.
     pub(crate) location: Location,
     credential: Arc<dyn Credential>,
@@ -28,16 +30,16 @@ impl Remote {
     /// cannot start.
     pub(crate) async fn open(place: &Place, context: &Context) -> Result<Remote> {
         if let Place::Dev { .. } = place {
-            let emulator = Emulator::builder().storage(Storage::Disk(context.store_folder())).start().await?;
+            let emulator = embedded(context).await?;
             let location = Location { container: None, blob: None, ..Location::parse(&emulator.url())? };
             let location = with_names(location, place);
             // Credentials of the environment are for other services.
             let credential = choose(&location, &Inputs::default())?;
-            return Ok(Remote { location, credential, emulator: Some(emulator) });
+            return Ok(Remote { place: place.clone(), location, credential, emulator: Some(emulator) });
         }
         let location = named(place, &context.inputs)?;
         let credential = choose(&location, &context.inputs)?;
-        Ok(Remote { location, credential, emulator: None })
+        Ok(Remote { place: place.clone(), location, credential, emulator: None })
     }
 
     /// A client that counts into statistics of its own.
@@ -64,14 +66,9 @@ impl Remote {
         self.credential.check(need, SystemTime::now())
     }
 
-    /// A blob of the container, or the container, as the user writes places: `dev://` without the address behind it.
+    /// [`shown`] for this place.
     pub(crate) fn shown(&self, blob: Option<&str>) -> String {
-        let container = self.location.container.as_deref().unwrap_or_default();
-        match (&self.emulator, blob) {
-            (Some(_), blob) => shown_dev(container, blob),
-            (None, Some(blob)) => self.location.safe_blob(blob).to_string(),
-            (None, None) => Location { blob: None, ..self.location.clone() }.safe().to_string(),
-        }
+        shown(&self.place, &self.location, blob)
     }
 
     /// Lets the embedded service end in order.
@@ -82,12 +79,42 @@ impl Remote {
     }
 }
 
-/// `dev://container/blob`.
-pub(crate) fn shown_dev(container: &str, blob: Option<&str>) -> String {
-    match blob {
-        Some(blob) => format!("dev://{container}/{blob}"),
-        None => format!("dev://{container}"),
+/// A blob of a place's container, or the container, as the user writes places: `dev://` without the address behind it.
+pub(crate) fn shown(place: &Place, location: &Location, blob: Option<&str>) -> String {
+    let container = location.container.as_deref().unwrap_or_default();
+    match (place, blob) {
+        (Place::Dev { .. }, Some(blob)) => format!("dev://{container}/{blob}"),
+        (Place::Dev { .. }, None) => format!("dev://{container}"),
+        (_, Some(blob)) => location.safe_blob(blob).to_string(),
+        (_, None) => Location { blob: None, ..location.clone() }.safe().to_string(),
     }
+}
+
+/// Starts the embedded service on the folder of `dev://`. One process at a time can have it: another run's end is waited for.
+async fn embedded(context: &Context) -> Result<Emulator> {
+    let started = Instant::now();
+    let mut told = false;
+    loop {
+        match Emulator::builder().storage(Storage::Disk(context.store_folder())).start().await {
+            Err(error) if is_busy(&error) && started.elapsed() < PATIENCE => {
+                if !told {
+                    context.out.warn("another process has the data of dev:// open; waiting for it");
+                    told = true;
+                }
+                sleep(Duration::from_millis(50)).await;
+            }
+            other => return other,
+        }
+    }
+}
+
+/// How long another process may keep the data of `dev://`: longer than short commands take, shorter than people wait.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+fn is_busy(error: &Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<rusqlite::Error>());
+    let code = cause.and_then(rusqlite::Error::sqlite_error_code);
+    matches!(code, Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked))
 }
 
 /// Where a place is, without starting anything: of `dev://` only the names are right.

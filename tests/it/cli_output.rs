@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use std::time::Duration;
 
+/// Case 48; semantics 24: the last line counts the total.
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_goes_to_stderr_and_the_summary_to_stdout_without_escape_codes() {
     let mut world = World::new();
@@ -30,6 +31,7 @@ async fn progress_goes_to_stderr_and_the_summary_to_stdout_without_escape_codes(
     }
 }
 
+/// Case 49; semantics 12: the counts add up.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_json_line_parses_and_the_last_one_is_the_summary() {
     let mut world = World::new();
@@ -73,6 +75,7 @@ fn wrong_usage_is_json_too() {
     }
 }
 
+/// Semantics 22 and 23.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_job_ends_with_its_summary() {
     let mut world = World::new();
