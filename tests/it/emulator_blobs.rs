@@ -327,7 +327,7 @@ async fn tiers_and_the_way_out_of_the_archive() {
         assert_eq!(set(tier).await.outcome(), outcome, "{tier}");
     }
     assert_eq!(service.get("/box/b").await.outcome(), (409, "BlobArchived"));
-    assert_eq!(service.upload("/box/b", b"y").await.outcome(), (409, "BlobArchived"));
+    assert_eq!(block(&service, "AAAA", b"y").await.outcome(), (409, "BlobArchived"));
     assert_eq!(set("Hot").await.status, 202);
     assert_eq!(set("Hot").await.status, 202);
     assert_eq!(set("Cool").await.outcome(), (409, "BlobBeingRehydrated"));

@@ -13,7 +13,7 @@ async fn a_container_is_made_once_and_its_name_stays_taken_for_a_while() {
     assert_eq!(create("bo").await.outcome(), (400, "OutOfRangeInput"));
     let delete = async || service.call("DELETE", "/box?restype=container", &[], b"").await;
     assert_eq!(delete().await.status, 202);
-    assert_eq!(delete().await.outcome(), (404, "ContainerNotFound"));
+    assert_eq!(delete().await.status, 202, "again, while it fades");
     service.pass(29);
     assert_eq!(create("box").await.outcome(), (409, "ContainerBeingDeleted"));
     service.pass(1);

@@ -12,6 +12,7 @@ mod double;
 mod emulator_auth;
 mod emulator_blobs;
 mod emulator_containers;
+mod emulator_lessons;
 mod emulator_storage;
 mod engine;
 mod landing;
