@@ -7,13 +7,15 @@
 pub mod blocks;
 pub mod error_body;
 pub mod list;
+pub mod listed;
 pub mod policies;
 pub mod tags;
 pub mod xml;
 
 pub use blocks::{BlockList, BlockListType, CommitEntry, ListedBlock, block_list_xml, parse_block_list_body};
 pub use error_body::{ErrorBody, Spelling};
-pub use list::{BlobItem, ContainerItem, ContainerPage, ListEntry, ListPage, Properties};
+pub use list::{BlobItem, ContainerItem, ContainerPage, ListEntry, ListPage};
+pub use listed::{Metadata, Properties};
 pub use policies::{SignedIdentifier, SignedIdentifiers};
 pub use tags::Tags;
 pub use xml::XmlError;
