@@ -7,6 +7,7 @@ use crate::endpoint::{BlockId, Facts, Finish, Limits, Payload, Sink, Task, mime}
 use crate::error::Result;
 use crate::rest::blob::Blob;
 use crate::rest::client::Client;
+use crate::rest::location::Location;
 use crate::rest::names::check_blob_name;
 use crate::units::MIB;
 use base64::Engine as _;
@@ -32,6 +33,8 @@ pub enum ContentTypes {
 pub struct BlobSink {
     client: Client,
     container: String,
+    /// The container, for messages.
+    place: Location,
     attributes: Attributes,
     types: ContentTypes,
 }
@@ -39,7 +42,9 @@ pub struct BlobSink {
 impl BlobSink {
     /// Blobs of `container`, each with these attributes. Whether the container exists is not asked.
     pub fn new(client: Client, container: impl Into<String>, attributes: Attributes, types: ContentTypes) -> Self {
-        BlobSink { client, container: container.into(), attributes, types }
+        let container = container.into();
+        let place = Location { container: Some(container.clone()), blob: None, ..client.location().clone() };
+        BlobSink { client, container, place, attributes, types }
     }
 
     fn blob(&self, target: &str) -> Blob<'_> {
@@ -99,7 +104,7 @@ impl Sink for BlobSink {
     }
 
     fn describe(&self, target: &str) -> String {
-        self.client.location().safe_blob(target).to_string()
+        self.place.safe_blob(target).to_string()
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn pattern(len: usize) -> Vec<u8> {
 pub(crate) struct Given {
     pub(crate) data: Bytes,
     pub(crate) modified: Option<SystemTime>,
-    /// Its length is not told: it is a pipe, whose reads come in pieces of 3 bytes.
+    /// Its length is not told: it is a pipe, whose reads come in small pieces.
     pub(crate) pipe: bool,
     /// It has changed by the time it is to be committed.
     pub(crate) changes: bool,
@@ -130,7 +130,7 @@ impl Reader for Open {
             self.held.most.fetch_max(now, Ordering::SeqCst);
             let mut chunks = Chunks::default();
             let counted = Bytes::from_owner(Counted(data, Arc::clone(&self.held)));
-            let step = if self.given.pipe { 3 } else { counted.len().max(1) };
+            let step = if self.given.pipe { (counted.len() / 300).max(3) } else { counted.len().max(1) };
             for at in (0..counted.len()).step_by(step) {
                 chunks.push(counted.slice(at..(at + step).min(counted.len())));
             }

@@ -8,6 +8,7 @@ mod cli_errors;
 mod cli_output;
 mod cli_serve;
 mod cli_support;
+mod contract;
 mod double;
 mod emulator_auth;
 mod emulator_blobs;
