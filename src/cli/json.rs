@@ -54,6 +54,8 @@ pub(crate) enum Event {
     Sas { url: String },
     /// The embedded service listens.
     Serving { url: String, account: String, connection_string: String },
+    /// The embedded service ends.
+    Served { requests: u64 },
     /// The end of a job: always its last line.
     Summary(Box<Summary>),
 }
@@ -255,6 +257,7 @@ mod tests {
                         .into(),
                 },
             ),
+            (9, Event::Served { requests: 42 }),
         ]
     }
 

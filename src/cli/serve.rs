@@ -72,7 +72,9 @@ pub(crate) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit> {
         || Event::Serving { url: url.clone(), account: name.clone(), connection_string: connection.clone() },
     );
     context.signals.first().await;
+    let requests = emulator.requests();
     emulator.stop().await;
+    context.out.data(|| format!("Requests served: {requests}"), || Event::Served { requests });
     Ok(Exit::Done)
 }
 

@@ -222,6 +222,11 @@ impl Emulator {
         self.service.seen.as_ref().map(|seen| state::lock(seen).clone()).unwrap_or_default()
     }
 
+    /// How many requests have come so far, whatever the answer; counted always, unlike [`Emulator::seen`].
+    pub fn requests(&self) -> u64 {
+        self.service.requests()
+    }
+
     /// Takes no new requests, waits up to 5 s for those in flight, and ends.
     pub async fn stop(mut self) {
         self.stop.send_replace(true);

@@ -90,6 +90,11 @@ impl Service {
         Service { model, clock, seen, origin, requests: AtomicU64::new(0) }
     }
 
+    /// Requests that had a head worth answering, so far.
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
     /// The answer to what is not HTTP.
     pub(crate) fn malformed(&self, status: u16) -> Answer {
         let now = time::ticks((self.clock)());
