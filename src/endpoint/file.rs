@@ -158,7 +158,7 @@ fn walk(what: &What, rules: Rules, out: Listing) -> Result<()> {
             }
             found.into_iter().try_for_each(|m| match super::name::usable(OsStr::new(&m.name)) {
                 Ok(name) => walk.thing(m.path.clone(), format!("{prefix}{name}"), m.kind),
-                Err(error) => walk.failed(shown(OsStr::new(&m.path)), error),
+                Err(error) => walk.failed(&m.path, error),
             })
         }
         What::Listed { root, prefix, list } => list.walk(root, prefix, &mut walk)?,

@@ -55,12 +55,12 @@ fn one(entry: &[u8], root: &str, prefix: &str, walk: &mut Walk) -> Flow {
     let raw = OsStr::from_bytes(entry);
     let text = match usable(raw) {
         Ok(text) => text,
-        Err(error) => return walk.failed(shown(raw), error),
+        Err(error) => return walk.failed(raw, error),
     };
     let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     if parts.is_empty() || parts.contains(&"..") {
         let doing = format!("cannot take {} of the list: it is not a path within {root}", shown(raw));
-        return walk.failed(shown(raw), Error::new(Kind::Name, doing));
+        return walk.failed(raw, Error::new(Kind::Name, doing));
     }
     let relative = parts.join("/");
     let path = join(root, &relative);
@@ -73,7 +73,7 @@ fn one(entry: &[u8], root: &str, prefix: &str, walk: &mut Walk) -> Flow {
                 _ => Kind::SourceUnreadable,
             };
             let doing = format!("cannot find {} of the list", shown(OsStr::new(&path)));
-            walk.failed(shown(OsStr::new(&path)), Error::new(kind, doing).with_source(error))
+            walk.failed(&path, Error::new(kind, doing).with_source(error))
         }
     }
 }

@@ -70,7 +70,7 @@ impl Walk {
         match self.enter(root, prefix, None, || fs::metadata(root)) {
             Ok(Some(folder)) => folders.push(folder),
             Ok(None) => {}
-            Err(error) => self.failed(root.to_owned(), unreadable(root, error))?,
+            Err(error) => self.failed(root, unreadable(root, error))?,
         }
         self.drain(folders)
     }
@@ -82,9 +82,9 @@ impl Walk {
         self.drain(folders)
     }
 
-    /// Reports something that fails.
-    pub(super) fn failed(&mut self, name: String, error: Error) -> Flow {
-        self.push(Found::Failed { name, error })
+    /// Reports something that fails, by its path.
+    pub(super) fn failed(&mut self, path: impl AsRef<OsStr>, error: Error) -> Flow {
+        self.push(Found::Failed { name: shown(path.as_ref()), error })
     }
 
     /// Sends what is left.
@@ -102,19 +102,19 @@ impl Walk {
     fn read(&mut self, folder: &Folder, folders: &mut Vec<Folder>) -> Flow {
         let entries = match fs::read_dir(&folder.path) {
             Ok(entries) => entries,
-            Err(error) => return self.failed(folder.path.clone(), unreadable(&folder.path, error)),
+            Err(error) => return self.failed(&folder.path, unreadable(&folder.path, error)),
         };
         for entry in entries {
             let entry = match entry {
                 Ok(entry) => entry,
                 // What was not read is unknown: the folder is named, and not tried for ever.
-                Err(error) => return self.failed(folder.path.clone(), unreadable(&folder.path, error)),
+                Err(error) => return self.failed(&folder.path, unreadable(&folder.path, error)),
             };
             let name = entry.file_name();
             let text = match usable(&name) {
                 Ok(text) => text,
                 Err(error) => {
-                    self.failed(shown(Path::new(&folder.path).join(&name).as_os_str()), error)?;
+                    self.failed(Path::new(&folder.path).join(&name), error)?;
                     continue;
                 }
             };
@@ -124,7 +124,7 @@ impl Walk {
                     let target = format!("{}{text}", folder.prefix);
                     self.meet(path, target, kind, folder.chain.as_ref(), folders)?;
                 }
-                Err(error) => self.failed(path.clone(), unreadable(&path, error))?,
+                Err(error) => self.failed(&path, unreadable(&path, error))?,
             }
         }
         Flow::Continue(())

@@ -163,11 +163,14 @@ async fn names_that_cannot_be_blob_names_fail_alone_with_an_escape() {
     let d = dir.path().join("d");
     fs::write(d.join(std::ffi::OsStr::from_bytes(b"caf\xe9\x1b[31m")), "").unwrap();
     fs::write(d.join("back\\slash"), "").unwrap();
+    // A link that fails is named with an escape as well.
+    symlink("nowhere", d.join("bell\u{7}")).unwrap();
     let arg = d.to_str().unwrap();
     let mut expected = map([("d/good", "ok"), ("d/[test].txt", "ok"), ("d/-", "ok"), ("d/ü", "ok")]);
     expected.insert(format!(r"{arg}/caf\xe9\u{{1b}}[31m"), "Name".into());
     expected.insert(format!(r"{arg}/back\\slash"), "Name".into());
-    assert_eq!(listed(opened(arg, &recursive()).unwrap()).await, expected);
+    expected.insert(format!(r"{arg}/bell\u{{7}}"), "SourceUnreadable".into());
+    assert_eq!(listed(opened(arg, &Opening { follow_symlinks: true, ..recursive() }).unwrap()).await, expected);
 }
 
 #[tokio::test]
