@@ -11,6 +11,7 @@ use super::options::{Format, Level};
 use super::render::{Report, printable};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 /// The screen of one command.
@@ -19,12 +20,14 @@ pub(crate) struct Output {
     format: Format,
     level: Level,
     bar: Mutex<Option<ProgressBar>>,
+    /// Whether a question waits for its answer. Orders nothing.
+    asking: AtomicBool,
 }
 
 impl Output {
     /// Output of this form and verbosity. Nothing is written yet.
     pub(crate) fn new(format: Format, level: Level) -> Output {
-        Output { format, level, bar: Mutex::new(None) }
+        Output { format, level, bar: Mutex::new(None), asking: AtomicBool::new(false) }
     }
 
     /// Whether lines of JSON are asked for.
@@ -82,7 +85,7 @@ impl Output {
 
     /// A beat of the meter as a plain line or an event; on a terminal the line stands above the bar and is drawn in place.
     pub(crate) fn progress(&self, counts: &Counts, rate: f64, event: impl FnOnce() -> Event) {
-        if !self.shows_progress() {
+        if !self.shows_progress() || self.asking.load(Relaxed) {
             return;
         }
         if self.is_json() {
@@ -129,14 +132,22 @@ impl Output {
         }
     }
 
-    /// Asks on the terminal; `None` where nobody answers.
+    /// Asks on the terminal; `None` where nobody answers. The bar is away meanwhile, and progress is not shown: whoever drives
+    /// the meter must not be kept waiting by an open question.
     pub(crate) fn ask(&self, question: &str) -> Option<String> {
-        self.aside(|| {
-            let _ = write!(std::io::stderr().lock(), "{}", printable(question));
-            let mut answer = String::new();
-            let read = std::io::stdin().read_line(&mut answer).unwrap_or(0);
-            (read > 0).then(|| answer.trim().to_owned())
-        })
+        self.asking.store(true, Relaxed);
+        let bar = self.lock().take();
+        if let Some(bar) = &bar {
+            bar.finish_and_clear();
+        }
+        let _ = write!(std::io::stderr().lock(), "{}", printable(question));
+        let mut answer = String::new();
+        let read = std::io::stdin().read_line(&mut answer).unwrap_or(0);
+        self.asking.store(false, Relaxed);
+        if bar.is_some() {
+            self.start_bar();
+        }
+        (read > 0).then(|| answer.trim().to_owned())
     }
 
     /// Runs `f` with the bar out of the way.

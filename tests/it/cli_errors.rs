@@ -2,7 +2,9 @@
 //! half done, and no secret anywhere. The snapshots are the catalogue of what people read.
 
 use crate::cli_support::{KEY, World, emulator};
+use blobjet::emulator::Emulator;
 use std::fmt::Write;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Every error here is found without waiting for anything; the limit only tells "at once" from "after retries".
@@ -131,6 +133,19 @@ async fn what_the_service_refuses() {
     said += &catalogue(&world, &[&["copy", "f.txt", &unused]]);
     insta::assert_snapshot!(quiet_figures(&said));
     assert!(emulator.seen().iter().all(|seen| seen.status >= 400), "nothing is half done: {:?}", emulator.seen());
+}
+
+/// Case 38: with a clock that is off every signature is refused; the clock is named before any talk of keys.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_clock_is_named() {
+    let mut world = World::new();
+    world.write("f.txt", "x");
+    let ahead = || std::time::SystemTime::now() + Duration::from_secs(3600 + 30);
+    let emulator = Emulator::builder().clock(Arc::new(ahead)).start().await.unwrap();
+    world.know(&emulator);
+    let ran = world.run(&["copy", "f.txt", &format!("{}/box", emulator.url())]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(ran.stderr.contains("meaning: this machine's clock is 1 hour behind the service's\n"), "{}", ran.stderr);
 }
 
 /// A port on which nothing listens.
