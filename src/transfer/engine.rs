@@ -368,7 +368,11 @@ impl Shared {
         match result {
             Ok(Done::Moved(bytes)) => self.progress.done(&item.source, &item.target, bytes),
             Ok(Done::Skipped(reason)) => self.progress.skipped(&item.source, Some(&item.target), reason),
-            Err(error) if error.ends_job() => return Err(error),
+            Err(error) if error.ends_job() => {
+                // Closed here, so that no lane begins another object before `run` hears of it.
+                self.queue.close();
+                return Err(error);
+            }
             Err(error) => self.progress.failed(&item.source, Some(&item.target), error),
         }
         Ok(())
