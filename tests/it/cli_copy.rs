@@ -205,7 +205,7 @@ fn standard_input_is_uploaded_with_all_options() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-/// Semantics 18: what is not replaced counts as skipped.
+/// Promised as semantics 18: what is not replaced counts as skipped.
 #[test]
 fn what_is_not_overwritten_is_skipped() {
     let world = World::new();

@@ -29,7 +29,7 @@ fn catalogue(world: &World, lines: &[&[&str]]) -> String {
 /// 44 characters, as a signature has; nobody's.
 const SIG: &str = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY%3D";
 
-/// Semantics 27 among them: nothing goes over plain HTTP to another machine unless asked.
+/// Among them semantics 27: nothing goes over plain HTTP to another machine unless asked.
 #[test]
 fn places_that_cannot_be() {
     let world = World::new();
@@ -85,7 +85,7 @@ fn options_that_cannot_be() {
     insta::assert_snapshot!(said);
 }
 
-/// Semantics 26: what can be read from a SAS is checked before the first request.
+/// Promised as semantics 26: what can be read from a SAS is checked before the first request.
 #[tokio::test(flavor = "multi_thread")]
 async fn access_that_is_refused_before_the_first_request() {
     let mut world = World::new();
@@ -117,7 +117,7 @@ async fn access_that_is_refused_before_the_first_request() {
     assert_eq!(emulator.seen().len(), 0, "all of that was known without asking");
 }
 
-/// Semantics 19 and 22: four parts, and the exit code.
+/// Promised as semantics 19, 22: four parts, and the exit code.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_service_refuses() {
     let mut world = World::new();

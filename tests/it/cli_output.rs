@@ -75,7 +75,7 @@ fn wrong_usage_is_json_too() {
     }
 }
 
-/// Semantics 22 and 23.
+/// Promised as semantics 22, 23.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_job_ends_with_its_summary() {
     let mut world = World::new();
