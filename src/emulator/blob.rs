@@ -84,6 +84,16 @@ pub(crate) struct Facts {
     pub(crate) encryption_scope: Option<String>,
     pub(crate) sequence_number: u64,
     pub(crate) sealed: bool,
+    /// Deleted, but kept for a while because the account says so.
+    #[serde(default)]
+    pub(crate) deleted: Option<Deleted>,
+}
+
+/// When something was deleted, and how long it can be had back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Deleted {
+    pub(crate) at: Ticks,
+    pub(crate) until: Ticks,
 }
 
 /// A tier that was asked for; a block blob without one is Hot, inferred.
@@ -186,6 +196,11 @@ impl Blob {
     /// Length in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.content.len()
+    }
+
+    /// Whether it is there for everybody, not only to be undeleted.
+    pub(crate) fn is_live(&self) -> bool {
+        self.facts.deleted.is_none()
     }
 
     /// The facts, to be changed; no longer shared.

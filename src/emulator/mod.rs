@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Inside: `conn` and `http` move requests and bodies, `service` lets them in (`route`, `auth`), `ops` has one file a family of
-//! operations, `state` the one model behind all storages, `store`, `disk` and `rows` keep bytes and metadata.
+//! operations, `state` and `held` the one model behind all storages, `store`, `disk` and `rows` keep bytes and metadata.
 
 mod auth;
 mod blob;
@@ -24,6 +24,7 @@ mod disk;
 mod drain;
 mod errors;
 mod filter;
+mod held;
 mod http;
 mod lease;
 mod names;

@@ -48,6 +48,7 @@ pub(crate) enum Op {
     SetBlobTags,
     SetBlobTier,
     DeleteBlob,
+    UndeleteBlob,
     SnapshotBlob,
     LeaseBlob,
     AppendBlock,
@@ -138,7 +139,8 @@ impl Op {
                 ("page", "PUT") if from_url => Op::PutPageFromUrl,
                 ("page", "PUT") => Op::PutPage,
                 ("pagelist", "GET") => Op::GetPageRanges,
-                ("undelete" | "expiry" | "immutabilityPolicies" | "legalhold" | "query" | "incrementalcopy", _) => {
+                ("undelete", "PUT") => Op::UndeleteBlob,
+                ("expiry" | "immutabilityPolicies" | "legalhold" | "query" | "incrementalcopy", _) => {
                     return Err(e::NOT_IMPLEMENTED.into());
                 }
                 _ => {
@@ -189,7 +191,9 @@ impl Op {
             }
             Op::PutBlob | Op::PutBlobFromUrl | Op::CopyBlob | Op::SnapshotBlob => sas("cw", 'o', true),
             Op::PutBlock | Op::PutBlockFromUrl | Op::PutBlockList => sas("cw", 'o', true),
-            Op::AbortCopyBlob | Op::SetBlobProperties | Op::SetBlobMetadata | Op::SetBlobTier => sas("w", 'o', true),
+            Op::AbortCopyBlob | Op::SetBlobProperties | Op::SetBlobMetadata | Op::SetBlobTier | Op::UndeleteBlob => {
+                sas("w", 'o', true)
+            }
             Op::PutPage | Op::PutPageFromUrl => sas("w", 'o', true),
             Op::GetBlobTags | Op::SetBlobTags => sas("t", 'o', true),
             Op::DeleteBlob => sas("d", 'o', true),

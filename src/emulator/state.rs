@@ -1,11 +1,11 @@
-//! The model: accounts, containers, blobs. One for all storages; what a storage keeps of it is mirrored by [`Held`].
+//! The model: accounts, containers, blobs. One for all storages; what is in a container changes through [`Held`].
 //!
-//! Locks: the map of containers of an account, and one lock a container. None is held over an `await`. Whoever changes a
-//! container does it through [`Held`], which writes the row first and the memory second, so that no answer tells of what a
-//! restart would not know.
+//! Locks: the map of containers of an account, and one lock a container. None is held over an `await`. Rows are written first
+//! and the memory second, so that no answer tells of what a restart would not know.
 
 use super::blob::{Blob, Block, Facts};
 use super::errors::{self as e, Failure, Outcome};
+use super::held::Held;
 use super::lease::Lease;
 use super::rows::{Change, Row};
 use super::store::Store;
@@ -119,16 +119,20 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    fn is_empty(&self) -> bool {
+    /// The blob itself, unless it was deleted.
+    pub(crate) fn live(&self) -> Option<&Blob> {
+        self.base.as_deref().filter(|blob| blob.is_live())
+    }
+
+    /// The snapshots that were not deleted.
+    pub(crate) fn live_snapshots(&self) -> impl Iterator<Item = (&String, &Blob)> {
+        self.snapshots.as_deref().into_iter().flatten().filter(|(_, blob)| blob.is_live())
+    }
+
+    /// Whether there is nothing under the name any more.
+    pub(crate) fn is_empty(&self) -> bool {
         self.base.is_none() && self.snapshots.is_none() && self.staged.is_none()
     }
-}
-
-/// What a change does with the uncommitted blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Staged {
-    Keep,
-    Drop,
 }
 
 /// How long a deleted container's name stays taken: at least 30 s ("Delete Container").
@@ -340,127 +344,7 @@ impl Container {
         if inner.gone {
             return Err(e::CONTAINER_NOT_FOUND.into());
         }
-        Ok(Held { model, account, name: &self.name, inner })
-    }
-}
-
-/// A container that is ours until this is dropped. Reads go to `inner` (through `Deref`), changes through the methods.
-pub(crate) struct Held<'a> {
-    model: &'a Model,
-    account: &'a str,
-    name: &'a str,
-    inner: MutexGuard<'a, Inner>,
-}
-
-impl std::ops::Deref for Held<'_> {
-    type Target = Inner;
-
-    fn deref(&self) -> &Inner {
-        &self.inner
-    }
-}
-
-impl Held<'_> {
-    fn mirror(&self, changes: &[Change<'_>]) -> Outcome<()> {
-        match &self.model.store {
-            Store::Disk(disk) => mirrored(disk.rows.apply(self.account, self.name, changes)),
-            Store::Memory | Store::Discard => Ok(()),
-        }
-    }
-
-    fn on_disk(&self) -> bool {
-        matches!(self.model.store, Store::Disk(_))
-    }
-
-    /// The state of a row; empty where no rows are kept.
-    fn state<T: Serialize>(&self, value: &T) -> Outcome<String> {
-        if self.on_disk() { json(value) } else { Ok(String::new()) }
-    }
-
-    /// The blob of this name.
-    ///
-    /// # Errors
-    /// 404 `BlobNotFound`, for one with only uncommitted blocks too.
-    pub(crate) fn blob(&self, name: &str) -> Outcome<&Blob> {
-        self.inner.blobs.get(name).and_then(|entry| entry.base.as_deref()).ok_or_else(|| e::BLOB_NOT_FOUND.into())
-    }
-
-    /// The snapshot of this time.
-    ///
-    /// # Errors
-    /// 404 `BlobNotFound`.
-    pub(crate) fn snapshot(&self, name: &str, snapshot: &str) -> Outcome<&Blob> {
-        let snapshots = self.inner.blobs.get(name).and_then(|entry| entry.snapshots.as_ref());
-        snapshots.and_then(|all| all.get(snapshot)).ok_or_else(|| e::BLOB_NOT_FOUND.into())
-    }
-
-    /// Replaces the container's properties.
-    pub(crate) fn put_info(&mut self, info: Info) -> Outcome<()> {
-        self.mirror(&[Change::PutContainer { state: self.state(&info)? }])?;
-        self.inner.info = info;
-        Ok(())
-    }
-
-    /// Puts a blob in place.
-    pub(crate) fn put_blob(&mut self, name: &str, blob: Blob, staged: Staged) -> Outcome<()> {
-        let put = Change::PutBlob { name, snapshot: "", state: self.state(&blob)? };
-        let has_staged = self.inner.blobs.get(name).is_some_and(|entry| entry.staged.is_some());
-        if staged == Staged::Drop && has_staged {
-            self.mirror(&[put, Change::DropBlocks { name }])?;
-        } else {
-            self.mirror(&[put])?;
-        }
-        let entry = match self.inner.blobs.get_mut(name) {
-            Some(entry) => entry,
-            None => self.inner.blobs.entry(name.to_owned()).or_default(),
-        };
-        entry.base = Some(Box::new(blob));
-        if staged == Staged::Drop {
-            entry.staged = None;
-        }
-        Ok(())
-    }
-
-    /// Puts a snapshot in place.
-    pub(crate) fn put_snapshot(&mut self, name: &str, snapshot: &str, blob: Blob) -> Outcome<()> {
-        self.mirror(&[Change::PutBlob { name, snapshot, state: self.state(&blob)? }])?;
-        let entry = self.inner.blobs.entry(name.to_owned()).or_default();
-        entry.snapshots.get_or_insert_default().insert(snapshot.to_owned(), blob);
-        Ok(())
-    }
-
-    /// Adds an uncommitted block, or replaces the one of the same id.
-    pub(crate) fn stage(&mut self, name: &str, block: Block) -> Outcome<()> {
-        let id = block.id.clone();
-        self.mirror(&[Change::PutBlock { name, id: &id, state: self.state(&block)? }])?;
-        self.inner.blobs.entry(name.to_owned()).or_default().staged.get_or_insert_default().insert(id, block);
-        Ok(())
-    }
-
-    /// Removes the blob itself and its uncommitted blocks, and the snapshots named.
-    pub(crate) fn remove(&mut self, name: &str, base: bool, snapshots: &[String]) -> Outcome<()> {
-        let mut changes: Vec<Change<'_>> = snapshots.iter().map(|snapshot| Change::DropBlob { name, snapshot }).collect();
-        if base {
-            changes.push(Change::DropBlob { name, snapshot: "" });
-            changes.push(Change::DropBlocks { name });
-        }
-        self.mirror(&changes)?;
-        let Some(entry) = self.inner.blobs.get_mut(name) else { return Ok(()) };
-        if base {
-            entry.base = None;
-            entry.staged = None;
-        }
-        if let Some(all) = &mut entry.snapshots {
-            all.retain(|time, _| !snapshots.contains(time));
-            if all.is_empty() {
-                entry.snapshots = None;
-            }
-        }
-        if entry.is_empty() {
-            self.inner.blobs.remove(name);
-        }
-        self.model.reclaim();
-        Ok(())
+        Ok(Held::new(model, account, &self.name, inner))
     }
 }
 
@@ -473,11 +357,11 @@ fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn json<T: Serialize>(value: &T) -> Outcome<String> {
+pub(crate) fn json<T: Serialize>(value: &T) -> Outcome<String> {
     serde_json::to_string(value).map_err(|error| internal(&error))
 }
 
-fn mirrored(done: rusqlite::Result<()>) -> Outcome<()> {
+pub(crate) fn mirrored(done: rusqlite::Result<()>) -> Outcome<()> {
     done.map_err(|error| internal(&error))
 }
 

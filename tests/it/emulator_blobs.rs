@@ -313,6 +313,39 @@ async fn snapshots_stay_as_they_were_and_stand_in_the_way_of_deletion() {
 }
 
 #[tokio::test]
+async fn what_is_deleted_can_be_had_back_while_the_account_keeps_it() {
+    let service = started().await;
+    let keep = |days: &str| {
+        format!(
+            "<StorageServiceProperties><DeleteRetentionPolicy><Enabled>true</Enabled><Days>{days}</Days></DeleteRetentionPolicy>\
+             </StorageServiceProperties>"
+        )
+    };
+    let properties = "/?restype=service&comp=properties";
+    assert_eq!(service.put(properties, &[], keep("366").as_bytes()).await.outcome(), (400, "InvalidXmlDocument"));
+    assert_eq!(service.put(properties, &[], keep("2").as_bytes()).await.status, 202);
+    service.upload("/box/b", b"x").await;
+    service.put("/box/b?comp=snapshot", &[], b"").await;
+    let delete = async || service.call("DELETE", "/box/b", &[("x-ms-delete-snapshots", "include")], b"").await;
+    assert_eq!(delete().await.header("x-ms-delete-type-permanent"), Some("false"));
+    let read = service.get("/box/b").await;
+    assert_eq!((read.outcome(), read.header("x-ms-is-soft-deleted")), ((404, "BlobNotFound"), Some("true")));
+    let list = async |include: &str| service.get(&format!("/box?restype=container&comp=list&include={include}")).await;
+    assert_eq!(list("snapshots").await.all("Name"), [""; 0]);
+    let page = list("snapshots,deleted").await;
+    assert_eq!((page.all("Deleted").len(), page.all("RemainingRetentionDays")), (2, vec!["1".to_owned(); 2]));
+    let undelete = async || service.put("/box/b?comp=undelete", &[], b"").await;
+    assert_eq!(undelete().await.status, 200);
+    assert_eq!(service.get("/box/b").await.text(), "x");
+    assert_eq!(list("snapshots,deleted").await.all("Name").len(), 2);
+    assert_eq!(undelete().await.status, 200, "and nothing happens");
+    delete().await;
+    service.pass(2 * 86_400);
+    assert_eq!(list("snapshots,deleted").await.all("Name"), [""; 0]);
+    assert_eq!(undelete().await.outcome(), (404, "BlobNotFound"));
+}
+
+#[tokio::test]
 async fn tiers_and_the_way_out_of_the_archive() {
     let service = started().await;
     service.upload("/box/b", b"x").await;

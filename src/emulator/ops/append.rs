@@ -7,10 +7,10 @@ use crate::emulator::blob::{Blob, Content, Kind};
 use crate::emulator::conditions::{Conditions, Use};
 use crate::emulator::conn::Body;
 use crate::emulator::errors::{self as e, Failure, Outcome};
+use crate::emulator::held::{Held, Staged};
 use crate::emulator::http::{Answer, plain_number};
 use crate::emulator::payload::Payload;
 use crate::emulator::service::received;
-use crate::emulator::state::{Held, Staged};
 use std::sync::Arc;
 
 const MIB: u64 = 1024 * 1024;

@@ -7,11 +7,12 @@ use crate::emulator::blob::{Blob, Block, Content, Kind};
 use crate::emulator::conditions::{Conditions, Use};
 use crate::emulator::conn::Body;
 use crate::emulator::errors::{self as e, Failure, Outcome};
+use crate::emulator::held::{Held, Staged};
 use crate::emulator::http::Answer;
 use crate::emulator::lease::{self, Guard, Of};
 use crate::emulator::payload::Payload;
 use crate::emulator::service::received;
-use crate::emulator::state::{Entry, Held, Staged};
+use crate::emulator::state::Entry;
 use crate::emulator::xml;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -47,7 +48,7 @@ fn block_id<'a>(ctx: &'a Ctx<'_>) -> Outcome<&'a str> {
 /// Lets a block be staged: kind and state of the blob, its lease, the length of the other ids, their count.
 fn may_stage(ctx: &Ctx<'_>, held: &Held<'_>, id: &str, guards: &Guards<'_>) -> Outcome<()> {
     let entry = held.blobs.get(&ctx.blob);
-    let base = entry.and_then(|entry| entry.base.as_deref());
+    let base = entry.and_then(Entry::live);
     guards.check(base, Guard::Write, ctx.now)?;
     if let Some(blob) = base {
         if blob.kind() != Kind::Block {
@@ -178,7 +179,7 @@ pub(crate) fn put_block_list(ctx: &Ctx<'_>, body: &[u8]) -> Outcome {
 fn choose(list: &xml::Element, entry: Option<&Entry>) -> Outcome<Vec<Block>> {
     let none = std::collections::BTreeMap::new();
     let staged = entry.and_then(|entry| entry.staged.as_deref()).unwrap_or(&none);
-    let committed: HashMap<&str, &Block> = match entry.and_then(|entry| entry.base.as_deref()).map(|blob| &blob.content) {
+    let committed: HashMap<&str, &Block> = match entry.and_then(Entry::live).map(|blob| &blob.content) {
         Some(Content::Blocks(blocks)) => blocks.iter().map(|block| (&*block.id, block)).collect(),
         _ => HashMap::new(),
     };

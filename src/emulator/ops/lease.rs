@@ -4,9 +4,9 @@ use super::Ctx;
 use super::common::{guid, root_only, stamp, target};
 use crate::emulator::conditions::{Conditions, Target, Use};
 use crate::emulator::errors::Outcome;
+use crate::emulator::held::Staged;
 use crate::emulator::http::Answer;
 use crate::emulator::lease::{Action, Done, Of, apply};
-use crate::emulator::state::Staged;
 use crate::emulator::time::Ticks;
 
 /// Lease Blob. ETag and Last-Modified stay.

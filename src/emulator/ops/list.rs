@@ -4,20 +4,16 @@
 //! continues rightly whatever was added or removed in between.
 
 use super::Ctx;
-use super::common::md5_text;
-use super::describe::counts_tags;
-use crate::emulator::blob::{Blob, Kind};
-use crate::emulator::conditions::{plain_etag, quoted_etag};
+use super::items::{blob_item, container_item, named};
+use crate::emulator::blob::Blob;
 use crate::emulator::errors::{self as e, Failure, Outcome};
 use crate::emulator::filter::Filter;
+use crate::emulator::held::Held;
 use crate::emulator::http::Answer;
-use crate::emulator::lease::{self, Lease, Phase};
-use crate::emulator::state::{Entry, Held};
-use crate::emulator::time;
+use crate::emulator::state::Entry;
 use crate::emulator::xml::{self, element};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use std::ops::Bound;
 
 /// Largest page.
@@ -76,18 +72,6 @@ impl<'a> Paging<'a> {
     }
 }
 
-/// An element whose text may hold characters XML has no place for: then it is percent-encoded whole, and says so.
-fn named(out: &mut String, name: &str, text: &str) {
-    if text.chars().all(xml::legal) {
-        element(out, name, text);
-        return;
-    }
-    out.push_str(&format!("<{name} Encoded=\"true\">{}</{name}>", utf8_percent_encode(text, UNRESERVED)));
-}
-
-/// What stays as it is in an encoded name: RFC 3986's unreserved characters.
-const UNRESERVED: &percent_encoding::AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-
 fn finish(mut text: String, next: &str) -> Answer {
     element(&mut text, "NextMarker", next);
     text.push_str("</EnumerationResults>");
@@ -122,7 +106,7 @@ pub(crate) fn containers(ctx: &Ctx<'_>) -> Outcome {
     for container in found.iter().take(paging.max) {
         // One deleted since the names were taken is left out.
         let Ok(held) = container.hold(ctx.model, &ctx.account.name) else { continue };
-        container_item(ctx, &mut items, &container.name, &held, paging.includes("metadata"));
+        container_item(ctx, &mut items, &container.name, &held, &paging.include);
     }
     wrap(&mut text, "Containers", &items);
     Ok(finish(text, &next))
@@ -133,54 +117,6 @@ fn wrap(out: &mut String, name: &str, inner: &str) {
         out.push_str(&format!("<{name} />"));
     } else {
         out.push_str(&format!("<{name}>{inner}</{name}>"));
-    }
-}
-
-fn container_item(ctx: &Ctx<'_>, out: &mut String, name: &str, held: &Held<'_>, with_metadata: bool) {
-    let info = &held.info;
-    out.push_str("<Container>");
-    element(out, "Name", name);
-    out.push_str("<Properties>");
-    element(out, "Last-Modified", &time::http_date(info.modified));
-    element(out, "Etag", &quoted_etag(info.etag));
-    lease_elements(out, info.lease.as_ref(), ctx.now);
-    if let Some(access) = info.access.name() {
-        element(out, "PublicAccess", access);
-    }
-    if ctx.since("2019-07-07") {
-        element(out, "DefaultEncryptionScope", "$account-encryption-key");
-        element(out, "DenyEncryptionScopeOverride", "false");
-    }
-    if ctx.since("2017-11-09") {
-        element(out, "HasImmutabilityPolicy", "false");
-        element(out, "HasLegalHold", "false");
-    }
-    if ctx.since("2020-10-02") {
-        element(out, "ImmutableStorageWithVersioningEnabled", "false");
-    }
-    out.push_str("</Properties>");
-    if with_metadata {
-        metadata(out, &info.metadata);
-    }
-    out.push_str("</Container>");
-}
-
-fn metadata(out: &mut String, metadata: &[(String, String)]) {
-    if metadata.is_empty() {
-        out.push_str("<Metadata />");
-        return;
-    }
-    out.push_str("<Metadata>");
-    metadata.iter().for_each(|(name, value)| element(out, name, value));
-    out.push_str("</Metadata>");
-}
-
-fn lease_elements(out: &mut String, held: Option<&Lease>, now: time::Ticks) {
-    let phase = lease::phase(held, now);
-    element(out, "LeaseStatus", phase.status());
-    element(out, "LeaseState", phase.name());
-    if let (Some(lease), Phase::Leased) = (held, phase) {
-        element(out, "LeaseDuration", lease.duration_name());
     }
 }
 
@@ -261,11 +197,11 @@ fn page(ctx: &Ctx<'_>, paging: &Paging<'_>, held: &Held<'_>, marker: &Marker, ou
             let cut = (!paging.delimiter.is_empty()).then(|| rest.find(paging.delimiter)).flatten();
             if let Some(at) = cut {
                 let prefix = &name[..paging.prefix.len() + at + paging.delimiter.len()];
-                if let Some(after) = under(held, prefix, paging) {
+                if under(ctx, held, prefix, paging) {
                     if count == paging.max {
                         return Some(Marker { name: prefix.to_owned(), snapshot: String::new() });
                     }
-                    count += after;
+                    count += 1;
                     out.push_str("<BlobPrefix>");
                     named(out, "Name", prefix);
                     out.push_str("</BlobPrefix>");
@@ -274,19 +210,16 @@ fn page(ctx: &Ctx<'_>, paging: &Paging<'_>, held: &Held<'_>, marker: &Marker, ou
                 break;
             }
             let first = if *name == marker.name { marker.snapshot.as_str() } else { "" };
-            for (snapshot, item) in shown(entry, paging) {
-                // Snapshots come oldest first and the blob itself last.
+            for (snapshot, item) in shown(ctx, entry, paging) {
+                // Snapshots come oldest first and the blob itself last, which `~` sorts behind them.
                 if !first.is_empty() && snapshot.is_some_and(|s| s < first) {
                     continue;
                 }
                 if count == paging.max {
                     return Some(Marker { name: name.clone(), snapshot: snapshot.unwrap_or("~").to_owned() });
                 }
-                if first == "~" && snapshot.is_some() {
-                    continue;
-                }
                 count += 1;
-                blob_item(ctx, out, name, snapshot, item, paging);
+                blob_item(ctx, out, name, snapshot, item, &paging.include);
             }
         }
         from = match skip_to? {
@@ -296,13 +229,12 @@ fn page(ctx: &Ctx<'_>, paging: &Paging<'_>, held: &Held<'_>, marker: &Marker, ou
     }
 }
 
-/// Whether anything under a prefix would be listed: 1 if so.
-fn under(held: &Held<'_>, prefix: &str, paging: &Paging<'_>) -> Option<usize> {
+/// Whether anything under a prefix would be listed.
+fn under(ctx: &Ctx<'_>, held: &Held<'_>, prefix: &str, paging: &Paging<'_>) -> bool {
     held.blobs
         .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))
         .take_while(|(name, _)| name.starts_with(prefix))
-        .any(|(_, entry)| shown(entry, paging).next().is_some())
-        .then_some(1)
+        .any(|(_, entry)| shown(ctx, entry, paging).next().is_some())
 }
 
 /// The first name after all that begin with a prefix; none if there can be no such name.
@@ -322,119 +254,18 @@ fn beyond(prefix: &str) -> Option<String> {
 }
 
 /// What of an entry is listed, in order. An item without a blob is one of which there are only uncommitted blocks.
-fn shown<'e>(entry: &'e Entry, paging: &Paging<'_>) -> impl Iterator<Item = (Option<&'e str>, Option<&'e Blob>)> {
-    let snapshots = entry.snapshots.as_deref().filter(|_| paging.includes("snapshots"));
-    let snapshots = snapshots.into_iter().flatten().map(|(time, blob)| (Some(time.as_str()), Some(blob)));
-    let base = entry.base.as_deref().map(|blob| (None, Some(blob)));
-    let uncommitted = entry.base.is_none() && entry.staged.is_some() && paging.includes("uncommittedblobs");
-    snapshots.chain(base).chain(uncommitted.then_some((None, None)))
-}
-
-fn blob_item(ctx: &Ctx<'_>, out: &mut String, name: &str, snapshot: Option<&str>, blob: Option<&Blob>, paging: &Paging<'_>) {
-    out.push_str("<Blob>");
-    named(out, "Name", name);
-    if let Some(snapshot) = snapshot {
-        element(out, "Snapshot", snapshot);
-    }
-    out.push_str("<Properties>");
-    match blob {
-        Some(blob) => properties(ctx, out, blob, snapshot.is_some(), paging),
-        None => {
-            element(out, "Content-Length", "0");
-            element(out, "BlobType", "BlockBlob");
-            element(out, "AccessTier", "Hot");
-            element(out, "AccessTierInferred", "true");
-            lease_elements(out, None, ctx.now);
-            element(out, "ServerEncrypted", "false");
-        }
-    }
-    out.push_str("</Properties>");
-    if let Some(blob) = blob {
-        if paging.includes("metadata") {
-            metadata(out, &blob.facts.metadata);
-        }
-        if paging.includes("tags") && !blob.facts.tags.is_empty() {
-            out.push_str("<Tags>");
-            super::properties::tag_set(out, &blob.facts.tags);
-            out.push_str("</Tags>");
-        }
-    }
-    if ctx.since("2020-02-10") {
-        out.push_str("<OrMetadata />");
-    }
-    out.push_str("</Blob>");
-}
-
-fn properties(ctx: &Ctx<'_>, out: &mut String, blob: &Blob, is_snapshot: bool, paging: &Paging<'_>) {
-    let facts = &blob.facts;
-    let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    if ctx.since("2017-11-09") {
-        element(out, "Creation-Time", &time::http_date(blob.created));
-    }
-    element(out, "Last-Modified", &time::http_date(blob.modified));
-    element(out, "Etag", &plain_etag(blob.etag));
-    element(out, "Content-Length", &blob.len().to_string());
-    element(out, "Content-Type", &text(&facts.content_type));
-    element(out, "Content-Encoding", &text(&facts.content_encoding));
-    element(out, "Content-Language", &text(&facts.content_language));
-    if ctx.since("2020-02-10") {
-        out.push_str("<Content-CRC64 />");
-    }
-    element(out, "Content-MD5", &blob.md5.as_ref().map(md5_text).unwrap_or_default());
-    element(out, "Cache-Control", &text(&facts.cache_control));
-    element(out, "Content-Disposition", &text(&facts.content_disposition));
-    if blob.kind() == Kind::Page {
-        element(out, "x-ms-blob-sequence-number", &facts.sequence_number.to_string());
-    }
-    element(out, "BlobType", blob.kind().name());
-    if ctx.since(if is_snapshot { "2019-12-12" } else { "2017-04-17" }) {
-        tier(ctx, out, blob);
-    }
-    if !is_snapshot {
-        lease_elements(out, facts.lease.as_ref(), ctx.now);
-    }
-    if let Some(copy) = facts.copy.as_ref().filter(|_| paging.includes("copy")) {
-        element(out, "CopyId", &copy.id);
-        element(out, "CopySource", &copy.source);
-        element(out, "CopyStatus", "success");
-        element(out, "CopyProgress", &format!("{0}/{0}", copy.len));
-        element(out, "CopyCompletionTime", &time::http_date(copy.completed));
-    }
-    if ctx.since("2015-12-11") {
-        element(out, "ServerEncrypted", "true");
-    }
-    if let Some(hash) = &facts.key_sha256 {
-        element(out, "CustomerProvidedKeySha256", hash);
-    }
-    if let Some(scope) = &facts.encryption_scope {
-        element(out, "EncryptionScope", scope);
-    }
-    if facts.sealed {
-        element(out, "Sealed", "true");
-    }
-    if counts_tags(ctx, facts.tags.len()) {
-        element(out, "TagCount", &facts.tags.len().to_string());
-    }
-}
-
-fn tier(ctx: &Ctx<'_>, out: &mut String, blob: &Blob) {
-    match &blob.facts.tier {
-        Some(tier) => {
-            element(out, "AccessTier", &tier.name);
-            if let Some((to, priority)) = &tier.rehydrating {
-                element(out, "ArchiveStatus", &super::tier::archive_status(to));
-                if ctx.since("2019-12-12") {
-                    element(out, "RehydratePriority", priority);
-                }
-            }
-            element(out, "AccessTierChangeTime", &time::http_date(tier.changed));
-        }
-        None if blob.kind() == Kind::Block => {
-            element(out, "AccessTier", "Hot");
-            element(out, "AccessTierInferred", "true");
-        }
-        None => {}
-    }
+fn shown<'e>(ctx: &Ctx<'_>, entry: &'e Entry, paging: &Paging<'_>) -> impl Iterator<Item = (Option<&'e str>, Option<&'e Blob>)> {
+    let (now, with_deleted) = (ctx.now, paging.includes("deleted"));
+    let visible = move |blob: &&Blob| match blob.facts.deleted {
+        None => true,
+        Some(deleted) => with_deleted && deleted.until > now,
+    };
+    let snapshots = entry.snapshots.as_deref().filter(|_| paging.includes("snapshots")).into_iter().flatten();
+    let snapshots = snapshots.map(|(time, blob)| (Some(time.as_str()), blob));
+    let base = entry.base.as_deref().map(|blob| (None, blob));
+    let uncommitted = entry.live().is_none() && entry.staged.is_some() && paging.includes("uncommittedblobs");
+    let there = snapshots.chain(base).filter(move |(_, blob)| visible(blob)).map(|(time, blob)| (time, Some(blob)));
+    there.chain(uncommitted.then_some((None, None)))
 }
 
 /// Find Blobs by Tags, in the account or in one container. The index here is the blobs themselves, always up to date.
@@ -458,7 +289,7 @@ pub(crate) fn find(ctx: &Ctx<'_>) -> Outcome {
     'all: for container in &containers {
         let Ok(held) = container.hold(ctx.model, &ctx.account.name) else { continue };
         for (name, entry) in &held.blobs {
-            let Some(blob) = entry.base.as_deref().filter(|blob| !blob.facts.tags.is_empty()) else { continue };
+            let Some(blob) = entry.live().filter(|blob| !blob.facts.tags.is_empty()) else { continue };
             // In the marker a container stands where a snapshot would.
             if (container.name.as_str(), name) < (after.snapshot.as_str(), &after.name) || !filter.matches(&blob.facts.tags) {
                 continue;
@@ -505,13 +336,5 @@ mod tests {
         assert_eq!(beyond("\u{10ffff}"), None);
         assert_eq!(beyond("a\u{10ffff}").as_deref(), Some("b"));
         assert_eq!(beyond("\u{d7ff}").as_deref(), Some("\u{e000}"));
-    }
-
-    #[test]
-    fn names_xml_cannot_hold_are_encoded_whole() {
-        let mut out = String::new();
-        named(&mut out, "Name", "a/b\u{ffff} c");
-        named(&mut out, "Name", "a<b");
-        assert_eq!(out, "<Name Encoded=\"true\">a%2Fb%EF%BF%BF%20c</Name><Name>a&lt;b</Name>");
     }
 }

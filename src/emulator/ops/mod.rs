@@ -9,6 +9,7 @@ mod container;
 mod copy;
 mod delete;
 mod describe;
+mod items;
 mod lease;
 mod list;
 pub(crate) mod page;
@@ -97,6 +98,7 @@ pub(crate) fn run(ctx: &Ctx<'_>, body: &[u8]) -> Outcome {
         Op::SetBlobTags => properties::set_tags(ctx, body),
         Op::SetBlobTier => tier::set(ctx),
         Op::DeleteBlob => delete::blob(ctx),
+        Op::UndeleteBlob => delete::undelete(ctx),
         Op::SnapshotBlob => snapshot::create(ctx),
         Op::SealAppendBlob => append::seal(ctx),
         Op::AppendBlockFromUrl => append::append_block_from_url(ctx),

@@ -7,11 +7,11 @@ use crate::emulator::blob::{Blob, Content, write_pages};
 use crate::emulator::conditions::{Conditions, Use};
 use crate::emulator::conn::Body;
 use crate::emulator::errors::{self as e, Failure, Outcome};
+use crate::emulator::held::{Held, Staged};
 use crate::emulator::http::{Answer, plain_number};
 use crate::emulator::lease::Guard;
 use crate::emulator::payload::Payload;
 use crate::emulator::service::received;
-use crate::emulator::state::{Held, Staged};
 use crate::emulator::xml;
 use std::sync::Arc;
 

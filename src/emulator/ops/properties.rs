@@ -5,10 +5,10 @@ use super::common::{Declared, Encryption, Guards, hashes, md5_header, root_only,
 use crate::emulator::blob::{Content, Kind, write_pages};
 use crate::emulator::conditions::Use;
 use crate::emulator::errors::{self as e, Failure, Outcome};
+use crate::emulator::held::Staged;
 use crate::emulator::http::{Answer, plain_number};
 use crate::emulator::lease::Guard;
 use crate::emulator::names;
-use crate::emulator::state::Staged;
 use crate::emulator::xml;
 use std::sync::Arc;
 

@@ -8,10 +8,10 @@ use crate::emulator::blob::{Blob, Content, Facts, Kind};
 use crate::emulator::conditions::Use;
 use crate::emulator::conn::Body;
 use crate::emulator::errors::{self as e, Failure, Outcome};
+use crate::emulator::held::{Held, Staged};
 use crate::emulator::http::{Answer, plain_number};
 use crate::emulator::lease::Guard;
 use crate::emulator::service::received;
-use crate::emulator::state::{Held, Staged};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

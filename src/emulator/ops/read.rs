@@ -6,9 +6,10 @@ use super::describe::{self, View};
 use crate::emulator::blob::Blob;
 use crate::emulator::conditions::Use;
 use crate::emulator::errors::{self as e, Failure, Outcome};
+use crate::emulator::held::Held;
 use crate::emulator::http::{Answer, plain_number};
 use crate::emulator::lease::Guard;
-use crate::emulator::state::{Held, internal};
+use crate::emulator::state::internal;
 use crate::emulator::store::{self, Wanted};
 use crate::emulator::time;
 

@@ -5,9 +5,9 @@ use super::common::{Encryption, Guards};
 use crate::emulator::blob::{Blob, Kind, Tier};
 use crate::emulator::conditions::{Conditions, Use};
 use crate::emulator::errors::{self as e, Failure, Outcome};
+use crate::emulator::held::Staged;
 use crate::emulator::http::Answer;
 use crate::emulator::lease::Guard;
-use crate::emulator::state::Staged;
 
 const BLOCK_TIERS: &[&str] = &["Hot", "Cool", "Cold", "Archive", "Smart"];
 const PAGE_TIERS: &[&str] = &["P4", "P6", "P10", "P15", "P20", "P30", "P40", "P50", "P60", "P70", "P80"];
