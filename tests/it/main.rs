@@ -13,6 +13,7 @@ mod double;
 mod emulator_auth;
 mod emulator_blobs;
 mod emulator_containers;
+mod emulator_killed;
 mod emulator_lessons;
 mod emulator_storage;
 mod engine;
