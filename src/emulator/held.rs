@@ -2,7 +2,7 @@
 //! any, and to the memory second.
 
 use super::blob::{Blob, Block, Deleted};
-use super::errors::{self as e, Failure, Outcome};
+use super::errors::{self as e, Outcome};
 use super::rows::Change;
 use super::state::{Info, Inner, Model, json, mirrored};
 use super::store::Store;
@@ -59,9 +59,14 @@ impl<'a> Held<'a> {
     /// 404 `BlobNotFound`, for one with only uncommitted blocks too.
     pub(crate) fn blob(&self, name: &str) -> Outcome<&Blob> {
         match self.inner.blobs.get(name) {
-            Some(entry) => entry.live().ok_or_else(|| not_found(entry.base.is_some())),
-            None => Err(not_found(false)),
+            Some(entry) => entry.live().ok_or_else(|| e::BLOB_NOT_FOUND.into()),
+            None => Err(e::BLOB_NOT_FOUND.into()),
         }
+    }
+
+    /// The snapshot of this time, deleted for now or not.
+    pub(crate) fn any_snapshot(&self, name: &str, snapshot: &str) -> Option<&Blob> {
+        self.inner.blobs.get(name)?.snapshots.as_ref()?.get(snapshot)
     }
 
     /// The snapshot of this time.
@@ -69,8 +74,8 @@ impl<'a> Held<'a> {
     /// # Errors
     /// 404 `BlobNotFound`.
     pub(crate) fn snapshot(&self, name: &str, snapshot: &str) -> Outcome<&Blob> {
-        let found = self.inner.blobs.get(name).and_then(|entry| entry.snapshots.as_ref()).and_then(|all| all.get(snapshot));
-        found.filter(|blob| blob.is_live()).ok_or_else(|| not_found(found.is_some()))
+        let found = self.any_snapshot(name, snapshot);
+        found.filter(|blob| blob.is_live()).ok_or_else(|| e::BLOB_NOT_FOUND.into())
     }
 
     /// Replaces the container's properties.
@@ -167,10 +172,4 @@ impl<'a> Held<'a> {
             _ => Ok(()),
         }
     }
-}
-
-/// 404; what is only deleted for now says so [R].
-fn not_found(deleted: bool) -> Failure {
-    let failure = Failure::from(e::BLOB_NOT_FOUND);
-    if deleted { failure.with_header("x-ms-is-soft-deleted", "true") } else { failure }
 }

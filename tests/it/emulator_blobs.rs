@@ -325,11 +325,13 @@ async fn what_is_deleted_can_be_had_back_while_the_account_keeps_it() {
     assert_eq!(service.put(properties, &[], keep("366").as_bytes()).await.outcome(), (400, "InvalidXmlDocument"));
     assert_eq!(service.put(properties, &[], keep("2").as_bytes()).await.status, 202);
     service.upload("/box/b", b"x").await;
-    service.put("/box/b?comp=snapshot", &[], b"").await;
+    let taken = service.put("/box/b?comp=snapshot", &[], b"").await;
+    let snapshot = format!("/box/b?snapshot={}", taken.header("x-ms-snapshot").unwrap());
     let delete = async || service.call("DELETE", "/box/b", &[("x-ms-delete-snapshots", "include")], b"").await;
     assert_eq!(delete().await.header("x-ms-delete-type-permanent"), Some("false"));
-    let read = service.get("/box/b").await;
-    assert_eq!((read.outcome(), read.header("x-ms-is-soft-deleted")), ((404, "BlobNotFound"), Some("true")));
+    let soft = async |target: &str| service.get(target).await.header("x-ms-is-soft-deleted").map(str::to_owned);
+    assert_eq!((service.get("/box/b").await.outcome(), soft("/box/b").await), ((404, "BlobNotFound"), None));
+    assert_eq!(soft(&snapshot).await.as_deref(), Some("true"));
     let list = async |include: &str| service.get(&format!("/box?restype=container&comp=list&include={include}")).await;
     assert_eq!(list("snapshots").await.all("Name"), [""; 0]);
     let page = list("snapshots,deleted").await;

@@ -36,7 +36,14 @@ pub(crate) fn target<'h>(ctx: &Ctx<'_>, held: &'h Held<'_>) -> Outcome<(&'h Blob
         return Err(e::BLOB_NOT_FOUND.into());
     }
     match ctx.head.parameter("snapshot") {
-        Some(time) => Ok((held.snapshot(&ctx.blob, snapshot_name(time)?)?, true)),
+        Some(time) => match held.snapshot(&ctx.blob, snapshot_name(time)?) {
+            Ok(blob) => Ok((blob, true)),
+            // Of a blob itself, by a deletion, and before this version nothing is said of being deleted only for now [R].
+            Err(failure) if ctx.since("2019-12-12") && held.any_snapshot(&ctx.blob, time).is_some() => {
+                Err(failure.with_header("x-ms-is-soft-deleted", "true"))
+            }
+            Err(failure) => Err(failure),
+        },
         None => Ok((held.blob(&ctx.blob)?, false)),
     }
 }

@@ -71,7 +71,7 @@ pub(crate) fn request(recording: &Recording, index: usize) -> Result<Request, St
 /// What was there before the recording began: what it says it assumes, and what it uses without having made it.
 pub(crate) fn assumed(recording: &Recording) -> Vec<(String, Request)> {
     let mut seen = BTreeSet::new();
-    let mut out = Vec::new();
+    let mut out: Vec<(String, Request)> = retention(recording).map(|request| ("/".to_owned(), request)).into_iter().collect();
     for path in &recording.assumes {
         seen.insert(path.clone());
         if !path.trim_start_matches('/').contains('/') {
@@ -101,6 +101,23 @@ pub(crate) fn assumed(recording: &Recording) -> Vec<(String, Request)> {
     }
     out.dedup_by(|a, b| a.0 == b.0);
     out
+}
+
+/// The retention of deleted blobs that the account had, where a deletion was not for good and nothing before it had asked for that.
+fn retention(recording: &Recording) -> Option<Request> {
+    let kept = |e: &Exchange| e.answer_headers.get("x-ms-delete-type-permanent").is_some_and(|v| v == "false");
+    let asked = |e: &Exchange| e.method == "PUT" && e.depth() == Depth::Account && e.comp() == "properties";
+    let first = recording.exchanges.iter().find(|e| kept(e) || asked(e)).filter(|e| kept(e))?;
+    // Of what was just deleted one day of all has begun.
+    let left = |e: &Exchange| e.answer_text().split_once("<RemainingRetentionDays>")?.1.split('<').next()?.parse::<u32>().ok();
+    let days = recording.exchanges.iter().find_map(left).unwrap_or(6) + 1;
+    let mut request = empty(first.answer_headers.get("x-ms-version").unwrap_or(&recording.version));
+    request.body = format!(
+        "<StorageServiceProperties><DeleteRetentionPolicy><Enabled>true</Enabled><Days>{days}</Days></DeleteRetentionPolicy>\
+         </StorageServiceProperties>"
+    )
+    .into_bytes();
+    Some(request)
 }
 
 /// A request that says nothing but its version.

@@ -128,16 +128,20 @@ impl Player<'_> {
         path.clone_into(&mut exchange.path);
         exchange.query = String::new();
         exchange.secondary = false;
-        if exchange.depth() == Depth::Container {
-            exchange.query = "restype=container".to_owned();
-            self.known.made.insert(path.trim_start_matches('/').to_owned());
+        match exchange.depth() {
+            Depth::Account => exchange.query = "restype=service&comp=properties".to_owned(),
+            Depth::Container => {
+                exchange.query = "restype=container".to_owned();
+                self.known.made.insert(path.trim_start_matches('/').to_owned());
+            }
+            Depth::Blob => {}
         }
         if !request.sure {
             self.known.other_bytes = true;
             self.source_md5 = Some(STANDARD.encode(Md5::digest(&request.body)));
         }
         let reply = self.transmit(&exchange, request.headers, request.body, true)?;
-        if reply.status == 201 { Ok(()) } else { Err(format!("cannot make {path}: {}", reply.status)) }
+        if [201, 202].contains(&reply.status) { Ok(()) } else { Err(format!("cannot make {path}: {}", reply.status)) }
     }
 
     fn send(&mut self, index: usize, exchange: &Exchange) -> Result<Reply, String> {
