@@ -223,6 +223,7 @@ mod tests {
         }
     }
 
+    // semantics 9
     #[test]
     fn stream_blocks_grow_within_memory_and_end_at_the_limit() {
         let tuning = Tuning::default();

@@ -163,6 +163,7 @@ fn a_list_of_files_with_a_missing_entry_fails_for_that_one() {
 }
 
 /// Case 50: a regular file, a pipe and nothing on standard input; options apply.
+// semantics 9
 #[test]
 fn standard_input_is_uploaded_with_all_options() {
     let world = World::new();

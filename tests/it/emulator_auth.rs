@@ -17,6 +17,7 @@ async fn read(service: &Service, who: As<'_>, headers: &[(&str, &str)]) -> Reply
     service.call_as(who, "GET", BLOB, headers, b"").await
 }
 
+// semantics 29
 #[tokio::test]
 async fn the_key_opens_and_another_does_not() {
     let service = with_blob().await;

@@ -163,6 +163,7 @@ async fn a_list_is_the_new_blob() {
     assert_eq!(service.get("/box/b").await.text(), "");
 }
 
+// semantics 29
 #[tokio::test]
 async fn block_rules() {
     let service = started().await;

@@ -15,6 +15,7 @@ async fn cut(service: Service) {
     service.emulator.stop().await;
 }
 
+// semantics 28
 #[tokio::test]
 async fn everything_is_there_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();

@@ -145,6 +145,7 @@ async fn what_fails_is_counted_once_and_named_and_the_rest_goes_on() {
     assert_eq!(ran.store.data("77"), None);
 }
 
+// semantics 4, 5
 #[tokio::test(flavor = "multi_thread")]
 async fn a_block_that_fails_stops_its_object_and_keeps_what_was_there() {
     let store = Store::failing(|_, number| (number == 5).then(|| Error::new(Kind::Refused, "no"))).with("x", b"old", None);
@@ -184,6 +185,7 @@ async fn what_the_listing_met_is_counted() {
     assert_eq!(ran.store.calls.lock().unwrap().len(), 1, "a bad name is found before any request");
 }
 
+// semantics 2
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_source_is_never_committed() {
     for len in [10, 10 * B] {
@@ -199,6 +201,7 @@ async fn a_changed_source_is_never_committed() {
     assert_eq!(ran.progress.failures()[0].kind, Kind::SourceChanged, "the cause, not what came of it");
 }
 
+// semantics 8
 #[tokio::test(flavor = "multi_thread")]
 async fn more_blocks_than_allowed_are_refused_before_the_first_byte() {
     let fixed = Tuning { block_size_fixed: true, ..tuning() };

@@ -20,6 +20,7 @@ mod engine;
 mod landing;
 mod layers;
 mod names;
+mod promises;
 mod proxy;
 mod recorded_answers;
 mod replay;

@@ -20,6 +20,7 @@ async fn upload(world: &World, dir: &Path) -> BTreeMap<String, Kind> {
     progress.failures().into_iter().flat_map(|group| group.names.into_iter().map(move |name| (name, group.kind))).collect()
 }
 
+// semantics 16
 #[tokio::test(flavor = "multi_thread")]
 async fn odd_names_round_trip() {
     let world = World::new().await;
@@ -65,6 +66,7 @@ async fn odd_names_round_trip() {
     }
 }
 
+// semantics 16
 #[tokio::test(flavor = "multi_thread")]
 async fn names_the_service_cannot_take_fail_alone_before_any_request() {
     let world = World::new().await;

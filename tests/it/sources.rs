@@ -71,6 +71,7 @@ fn mkfifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
+// semantics 13
 #[tokio::test]
 async fn what_is_no_file_is_named_and_never_opened() {
     let dir = tree(&["d/a", "d/s/b"]);
@@ -93,6 +94,7 @@ async fn what_is_no_file_is_named_and_never_opened() {
     assert_eq!(listed(opened(arg, &follow).unwrap()).await, expected);
 }
 
+// semantics 14
 #[tokio::test]
 async fn links_are_followed_to_files_folders_and_relatives_and_only_loops_are_cut() {
     let dir = tree(&["d/a", "d/s/b", "other/c", "other/deep/e"]);
@@ -130,6 +132,7 @@ async fn links_are_followed_to_files_folders_and_relatives_and_only_loops_are_cu
     assert_eq!(listed(opened(file.to_str().unwrap(), &Opening::default()).unwrap()).await, map([("flink", "ok")]));
 }
 
+// semantics 13
 #[tokio::test]
 async fn an_unreadable_folder_fails_and_the_rest_goes_on() {
     let dir = tree(&["d/a", "d/locked/b", "d/z/c"]);

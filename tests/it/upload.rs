@@ -35,6 +35,7 @@ fn recursive() -> Opening {
     Opening { recursive: true, ..Opening::default() }
 }
 
+// semantics 1, 7, 8
 #[tokio::test(flavor = "multi_thread")]
 async fn sizes_round_trip_with_the_fewest_requests() {
     let world = World::new().await;
@@ -201,6 +202,7 @@ fn sas(emulator: &Emulator, permissions: &str) -> String {
     format!("{}/{CONTAINER}?{}", emulator.url(), token.expose())
 }
 
+// semantics 7
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sas_that_may_only_write_or_create_will_do() {
     let world = World::new().await;
@@ -240,6 +242,7 @@ async fn what_bars_every_file_is_said_once() {
     }
 }
 
+// semantics 2, 5
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_cut_short_under_way_is_not_committed_and_the_old_blob_stays() {
     let world = World::new().await;
@@ -324,6 +327,7 @@ async fn bytes_that_vanish_before_they_are_sent_fail_at_once() {
     assert!(error.attempts().is_none_or(|tries| tries.count <= 3), "{:?}", error.attempts());
 }
 
+// semantics 6
 #[tokio::test(flavor = "multi_thread")]
 async fn two_writers_leave_one_of_the_two() {
     let world = World::new().await;

@@ -155,6 +155,7 @@ async fn sas_goes_out_byte_for_byte_and_without_authorization() {
     assert_eq!(server.count(), 2);
 }
 
+// semantics 21
 #[tokio::test(start_paused = true)]
 async fn some_refusals_are_tried_again_and_most_are_final() {
     let again = [408, 429, 500, 502, 503, 504].map(|status| (status, "", None));
@@ -191,6 +192,7 @@ async fn some_refusals_are_tried_again_and_most_are_final() {
     }
 }
 
+// semantics 21
 #[tokio::test(start_paused = true)]
 async fn retry_after_holds_back_everyone() {
     let server =
@@ -295,6 +297,7 @@ async fn slow_by_our_own_cap_is_not_silence() {
     assert_eq!(server.seen()[0].body, vec![7; 100_000]);
 }
 
+// semantics 11
 #[tokio::test(start_paused = true)]
 async fn redirects_are_not_followed() {
     let elsewhere = Script::start(|_, _| created()).await;
@@ -333,6 +336,7 @@ async fn plain_http_is_for_this_machine_only() {
     assert!(make(true).is_ok());
 }
 
+// semantics 3
 #[tokio::test(start_paused = true)]
 async fn a_checksum_that_does_not_fit_is_tried_once_more() {
     let wrong = || answer(201, "x-ms-content-crc64: AAAAAAAAAAA=", "");
@@ -359,6 +363,7 @@ async fn a_checksum_that_does_not_fit_is_tried_once_more() {
     }
 }
 
+// semantics 3
 #[tokio::test(start_paused = true)]
 async fn a_service_without_crc64_gets_md5_from_then_on() {
     let server =
