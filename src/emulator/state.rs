@@ -7,6 +7,7 @@ use super::blob::{Blob, Block, Facts};
 use super::errors::{self as e, Failure, Outcome};
 use super::held::Held;
 use super::lease::Lease;
+use super::payload::Payload;
 use super::rows::{Change, Row};
 use super::store::Store;
 use super::time::Ticks;
@@ -24,6 +25,8 @@ pub(crate) struct Model {
     last_tick: AtomicU64,
     /// A few sets of facts that blobs were lately given: most blobs of a container look alike.
     recent: Mutex<Vec<Arc<Facts>>>,
+    /// Content of accounts that were not named this time, held so that its segments are not taken for unused.
+    unseen: Mutex<Vec<Payload>>,
 }
 
 /// A storage account.
@@ -152,7 +155,7 @@ impl Model {
             service: Mutex::default(),
         };
         let accounts = accounts.into_iter().map(account).collect();
-        let model = Model { accounts, store, last_tick: AtomicU64::new(0), recent: Mutex::default() };
+        let model = Model { accounts, store, last_tick: AtomicU64::new(0), recent: Mutex::default(), unseen: Mutex::default() };
         if let Store::Disk(disk) = &model.store {
             disk.rows.load(&mut |row| model.restore(row))?;
             disk.reclaim();
@@ -166,16 +169,18 @@ impl Model {
         | Row::Container { account, .. }
         | Row::Blob { account, .. }
         | Row::Block { account, .. }) = &row;
-        let Some(account) = self.account(account) else { return Ok(()) };
+        let account = self.account(account);
         let broken = |what: String| Error::new(Kind::Local, format!("the store's record of {what} is broken"));
         let Store::Disk(disk) = &self.store else { return Ok(()) };
         let find = |number| disk.segment(number);
         match row {
             Row::Service { state, .. } => {
+                let Some(account) = account else { return Ok(()) };
                 let state = serde_json::from_str(&state).map_err(|e| broken("service properties".to_owned()).with_source(e))?;
                 *lock(&account.service) = state;
             }
             Row::Container { name, state, .. } => {
+                let Some(account) = account else { return Ok(()) };
                 let info: Info = serde_json::from_str(&state).map_err(|e| broken(format!("container {name}")).with_source(e))?;
                 self.seen(info.etag);
                 let inner = Inner { gone: false, info, blobs: BTreeMap::new() };
@@ -188,6 +193,13 @@ impl Model {
                 if !blob.content.each_payload(&mut |payload| payload.attach(&find)) {
                     return Err(broken(format!("blob {container}/{name}")).with_advice("a segment file of the store is missing"));
                 }
+                let Some(account) = account else {
+                    blob.content.each_payload(&mut |payload| {
+                        lock(&self.unseen).push(payload.clone());
+                        true
+                    });
+                    return Ok(());
+                };
                 self.seen(blob.etag);
                 blob.facts = self.share(Arc::unwrap_or_clone(blob.facts));
                 let Ok(container) = account.container(&container) else { return Ok(()) };
@@ -207,6 +219,10 @@ impl Model {
                         broken(format!("a block of {container}/{name}")).with_advice("a segment file of the store is missing")
                     );
                 }
+                let Some(account) = account else {
+                    lock(&self.unseen).push(block.payload);
+                    return Ok(());
+                };
                 let Ok(container) = account.container(&container) else { return Ok(()) };
                 let mut inner = lock(&container.inner);
                 inner.blobs.entry(name).or_default().staged.get_or_insert_default().insert(id.into(), block);

@@ -53,6 +53,25 @@ async fn everything_is_there_after_a_restart() {
     assert!(new > etag, "{new} after {etag}");
 }
 
+// semantics 28
+#[tokio::test]
+async fn accounts_not_named_this_time_keep_their_content() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = on(folder.path()).await;
+    service.put("/box?restype=container", &[], b"").await;
+    service.upload("/box/whole", b"kept").await;
+    service.put("/box/staged?comp=block&blockid=AAAA", &[], b"kept too").await;
+    cut(service).await;
+    let other = Emulator::builder().storage(Storage::Disk(folder.path().to_owned()));
+    cut(Service::with(other.account("other", blobjet::secret::Secret::new("b3RoZXI="))).await).await;
+
+    let service = on(folder.path()).await;
+    assert_eq!(service.get("/box/whole").await.text(), "kept");
+    let list = "<BlockList><Latest>AAAA</Latest></BlockList>";
+    assert_eq!(service.put("/box/staged?comp=blocklist", &[], list.as_bytes()).await.status, 201);
+    assert_eq!(service.get("/box/staged").await.text(), "kept too");
+}
+
 #[tokio::test]
 async fn a_folder_in_use_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
