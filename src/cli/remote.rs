@@ -9,6 +9,7 @@ use crate::rest::auth::shared_key::DEV_ACCOUNT;
 use crate::rest::auth::{Credential, Inputs, Need, choose};
 use crate::rest::client::{Client, Config};
 use crate::rest::location::Location;
+use crate::rest::names::check_container_name;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, sleep};
@@ -29,15 +30,14 @@ impl Remote {
     /// `Usage` for a place that is not at a service, or a credential that cannot be right; `Local` where the embedded service
     /// cannot start.
     pub(crate) async fn open(place: &Place, context: &Context) -> Result<Remote> {
+        let location = named(place, &context.inputs)?;
         if let Place::Dev { .. } = place {
             let emulator = embedded(context).await?;
-            let location = Location { container: None, blob: None, ..Location::parse(&emulator.url())? };
-            let location = with_names(location, place);
+            let location = with_names(Location::parse(&emulator.url())?, place);
             // Credentials of the environment are for other services.
             let credential = choose(&location, &Inputs::default())?;
             return Ok(Remote { place: place.clone(), location, credential, emulator: Some(emulator) });
         }
-        let location = named(place, &context.inputs)?;
         let credential = choose(&location, &context.inputs)?;
         Ok(Remote { place: place.clone(), location, credential, emulator: None })
     }
@@ -120,18 +120,26 @@ fn is_busy(error: &Error) -> bool {
 /// Where a place is, without starting anything: of `dev://` only the names are right.
 ///
 /// # Errors
-/// `Usage` for a place that is not at a service.
+/// `Usage` for a place that is not at a service, and for a container that cannot be.
 pub(crate) fn named(place: &Place, inputs: &Inputs) -> Result<Location> {
-    match place {
-        Place::Remote(location) => Ok(match (&location.account, &inputs.account) {
+    let location = match place {
+        Place::Remote(location) => match (&location.account, &inputs.account) {
             // A custom domain does not tell whose it is.
             (None, Some(account)) => (**location).clone().with_account(account),
             _ => (**location).clone(),
-        }),
-        Place::Dev { .. } => Ok(with_names(Location::parse(&format!("http://127.0.0.1/{DEV_ACCOUNT}"))?, place)),
-        Place::Local(_) | Place::Stdio => Err(Error::new(Kind::Usage, "cannot take a local path for a place at a Blob service")
-            .with_advice("write https://ACCOUNT.blob.core.windows.net/CONTAINER?SAS, az://ACCOUNT/CONTAINER or dev://CONTAINER")),
+        },
+        Place::Dev { .. } => with_names(Location::parse(&format!("http://127.0.0.1/{DEV_ACCOUNT}"))?, place),
+        Place::Local(_) | Place::Stdio => {
+            return Err(Error::new(Kind::Usage, "cannot take a local path for a place at a Blob service").with_advice(
+                "write https://ACCOUNT.blob.core.windows.net/CONTAINER?SAS, az://ACCOUNT/CONTAINER or dev://CONTAINER",
+            ));
+        }
+    };
+    if let Some(Err(error)) = location.container.as_deref().map(check_container_name) {
+        let advice = error.advice().unwrap_or_default().to_owned();
+        return Err(Error::new(Kind::Usage, error.to_string()).with_advice(advice));
     }
+    Ok(location)
 }
 
 fn with_names(location: Location, place: &Place) -> Location {

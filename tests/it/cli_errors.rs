@@ -48,6 +48,8 @@ fn places_that_cannot_be() {
             &["copy", https, "f.txt"],
             &["copy", "f.txt"],
             &["copy", "-", https],
+            &["copy", "f.txt", "dev://Docs"],
+            &["make", "https://acct.blob.core.windows.net/a--b"],
             &["copy", "d", https],
             &["copy", "gone.txt", https],
             &["copy", "f.txt", "http://example.org/box", "--dry-run"],
