@@ -24,6 +24,7 @@ mod sas;
 mod serve;
 mod settings;
 mod summary;
+mod trace;
 
 use crate::error::{Error, Kind, Result};
 use crate::rest::auth::Inputs;
@@ -31,7 +32,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 use context::{Context, Signals, Which};
 use exit::Exit;
-use options::{Cli, Command, Format, Level, LogLevel, Shared};
+use options::{Cli, Command, Format, Level, Shared};
 use output::Output;
 use render::{Report, printable};
 use std::ffi::OsString;
@@ -59,11 +60,11 @@ fn run(args: &[OsString]) -> Exit {
         Ok(parsed) => parsed,
         Err(error) => return refuse(&error, options::wants_json(args)),
     };
-    trace(cli.shared.log_level);
+    let out = Arc::new(Output::new(cli.shared.output_type, cli.shared.output_level));
+    trace::start(cli.shared.log_level, &out);
     for flag in taken {
         tracing::debug!("--{flag} is taken for AzCopy's sake; nothing has to be done for it");
     }
-    let out = Arc::new(Output::new(cli.shared.output_type, cli.shared.output_level));
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(e) => {
@@ -146,18 +147,4 @@ fn azcopy_flag(error: &clap::Error) -> Option<String> {
         }
         _ => None,
     }
-}
-
-/// Traces to stderr, where it was asked for.
-fn trace(level: LogLevel) {
-    use tracing_subscriber::filter::LevelFilter;
-    let level = match level {
-        LogLevel::None => return,
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warning => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-    };
-    // A second subscriber in one process (a test's) is no reason to fail.
-    let _ = tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_writer(std::io::stderr).try_init();
 }

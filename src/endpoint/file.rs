@@ -152,11 +152,7 @@ fn walk(what: &What, rules: Rules, out: Listing) -> Result<()> {
         What::One { .. } => ControlFlow::Continue(()),
         What::Tree { root, prefix } => walk.tree(root, prefix),
         What::Pattern { pattern, prefix } => {
-            let found = glob::expand(pattern);
-            if found.is_empty() {
-                tracing::warn!("nothing matches {}", shown(OsStr::new(pattern)));
-            }
-            found.into_iter().try_for_each(|m| match super::name::usable(OsStr::new(&m.name)) {
+            glob::expand(pattern).into_iter().try_for_each(|m| match super::name::usable(OsStr::new(&m.name)) {
                 Ok(name) => walk.thing(m.path.clone(), format!("{prefix}{name}"), m.kind),
                 Err(error) => walk.failed(&m.path, error),
             })
