@@ -62,10 +62,10 @@ pub(crate) struct CopyArgs {
     /// Most megabits a second (0: no limit)
     #[arg(long, value_name = "MBPS", value_parser = megabits)]
     pub(crate) cap_mbps: Option<f64>,
-    /// Requests in flight at a time
-    #[arg(long, value_name = "N|auto", value_parser = concurrency)]
-    pub(crate) concurrency: Option<Concurrency>,
-    /// Most memory for data in flight, e.g. 256MiB
+    /// Requests in flight at a time (auto: 8 a core, 16 to 64)
+    #[arg(long, value_name = "N|auto", value_parser = concurrency, default_value = "auto", hide_default_value = true)]
+    pub(crate) concurrency: Concurrency,
+    /// Most memory for data in flight, e.g. 256MiB (default: a block for each request, up to 1 GiB)
     #[arg(long, value_name = "SIZE", hide_short_help = true)]
     pub(crate) memory: Option<ByteCount>,
     /// Block size in MiB, e.g. 0.25 (default 8)

@@ -5,7 +5,8 @@ use super::copy_args::{Concurrency, CopyArgs, OverwriteArg};
 use crate::attributes::Attributes;
 use crate::error::{Error, Kind, Result};
 use crate::rest::properties;
-use crate::transfer::plan::{Overwrite, Tuning};
+use crate::transfer::plan::{Overwrite, Tuning, lanes_for, memory_for};
+use std::num::NonZeroUsize;
 
 fn usage(what: impl Into<String>, advice: impl Into<String>) -> Error {
     Error::new(Kind::Usage, what).with_advice(advice)
@@ -87,21 +88,20 @@ pub(crate) fn tuning(args: &CopyArgs) -> Result<Tuning> {
     if let Some(size) = args.put_blob_size_mb {
         tuning.whole_limit = size;
     }
-    if let Some(memory) = args.memory {
-        tuning.memory = memory.0;
-    } else {
-        // Every block of a size that was asked for must fit into the budget, and two make a pipeline.
-        tuning.memory = tuning.memory.max(tuning.block_size.max(tuning.whole_limit).saturating_mul(2));
-    }
+    tuning.lanes = match args.concurrency {
+        Concurrency::Fixed(lanes) => lanes,
+        Concurrency::Auto => lanes_for(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)),
+    };
+    tuning.memory = match args.memory {
+        Some(memory) => memory.0,
+        None => memory_for(tuning.lanes, tuning.block_size, tuning.whole_limit),
+    };
     let largest = tuning.block_size.max(tuning.whole_limit);
     if largest > tuning.memory {
         return Err(usage(
             format!("one block of {} does not fit into --memory", crate::units::ByteCount(largest)),
             "raise --memory, or lower --block-size-mb and --put-blob-size-mb",
         ));
-    }
-    if let Some(Concurrency::Fixed(lanes)) = args.concurrency {
-        tuning.lanes = lanes;
     }
     tuning.overwrite = match args.overwrite {
         OverwriteArg::True => Overwrite::True,
@@ -182,7 +182,10 @@ mod tests {
         assert_eq!((tuned.lanes.get(), tuned.memory, tuned.overwrite), (3, 1 << 20, Overwrite::IfSourceNewer));
         let tuned = tuning(&args("--put-blob-size-mb=256 --concurrency auto")).unwrap();
         assert_eq!((tuned.whole_limit, tuned.block_size_fixed, tuned.memory), (256 << 20, false, 512 << 20));
-        assert_eq!(tuned.lanes, Tuning::default().lanes);
+        assert!((16..=64).contains(&tuned.lanes.get()));
+        // More requests at a time mean more blocks in memory, unless that was said.
+        let tuned = tuning(&args("--concurrency 40")).unwrap();
+        assert_eq!((tuned.lanes.get(), tuned.memory), (40, 320 << 20));
         assert!(tuning(&args("--block-size-mb 100 --memory 64MiB")).is_err());
     }
 

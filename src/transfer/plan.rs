@@ -41,17 +41,33 @@ pub struct Tuning {
     pub overwrite: Overwrite,
 }
 
+/// Requests in flight on a machine with this many cores: 8 a core, at least 16 and at most 64. The service gives one connection
+/// some 0.2 to 0.4 Gbit/s, so that 16 fill a line of 5 Gbit/s, and more cores mostly come with a faster one.
+pub fn lanes_for(cores: NonZeroUsize) -> NonZeroUsize {
+    const LEAST: NonZeroUsize = NonZeroUsize::new(16).expect("16 is not 0");
+    const MOST: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
+    const A_CORE: NonZeroUsize = NonZeroUsize::new(8).expect("8 is not 0");
+    cores.saturating_mul(A_CORE).clamp(LEAST, MOST)
+}
+
+/// Block data in memory by default: a block for each lane, up to 1 GiB, and never less than two of the largest pieces, which
+/// make a pipeline.
+pub fn memory_for(lanes: NonZeroUsize, block_size: u64, whole_limit: u64) -> u64 {
+    let each = u64::try_from(lanes.get()).unwrap_or(u64::MAX).saturating_mul(block_size);
+    each.min(1024 * MIB).max(block_size.max(whole_limit).saturating_mul(2))
+}
+
 impl Default for Tuning {
-    /// 8 MiB blocks reach the service's fast path for writes ("high-throughput block blobs") on every kind of account; 16 of
-    /// them keep two cores and a fast line busy within 128 MiB.
+    /// For a small machine, whatever this one is. 8 MiB blocks reach the service's fast path for writes ("high-throughput block
+    /// blobs") on every kind of account; 16 of them keep two cores busy within 128 MiB.
     fn default() -> Self {
-        const LANES: NonZeroUsize = NonZeroUsize::new(16).expect("16 is not 0");
+        let (block_size, lanes) = (8 * MIB, lanes_for(NonZeroUsize::MIN));
         Tuning {
-            block_size: 8 * MIB,
+            block_size,
             block_size_fixed: false,
-            whole_limit: 8 * MIB,
-            lanes: LANES,
-            memory: 128 * MIB,
+            whole_limit: block_size,
+            lanes,
+            memory: memory_for(lanes, block_size, block_size),
             put_md5: false,
             overwrite: Overwrite::True,
         }
@@ -262,6 +278,19 @@ mod tests {
             (3, None, 2),
         ] {
             assert_eq!(smaller_block(len, told, &tuning), size, "{len} {told:?}");
+        }
+    }
+
+    #[test]
+    fn lanes_and_memory_follow_the_machine() {
+        let n = |n| NonZeroUsize::new(n).unwrap();
+        for (cores, lanes) in [(1, 16), (2, 16), (4, 32), (8, 64), (128, 64)] {
+            assert_eq!(lanes_for(n(cores)), n(lanes), "{cores} cores");
+        }
+        for (lanes, block, whole, memory) in
+            [(16, 8, 8, 128), (64, 8, 8, 512), (1000, 8, 8, 1024), (4, 1, 256, 512), (1, 4000, 8, 8000)]
+        {
+            assert_eq!(memory_for(n(lanes), block * MIB, whole * MIB), memory * MIB, "{lanes} lanes of {block} MiB");
         }
     }
 }
