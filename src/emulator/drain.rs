@@ -1,23 +1,33 @@
 //! Throws received bytes away as cheaply as the system can.
 //!
 //! On Linux `recv` with `MSG_TRUNC` on a TCP socket drops bytes inside the kernel (tcp(7)), so that receiving a block to be
-//! discarded costs no copy. Elsewhere they are read into a small buffer.
+//! discarded costs no copy: the buffer it is told of is never touched. Elsewhere bytes are read into it.
 
+use socket2::SockRef;
 use std::io;
+use std::mem::MaybeUninit;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 /// Most bytes asked for at once.
 const AT_ONCE: u64 = 4 * 1024 * 1024;
 
+#[cfg(target_os = "linux")]
+const DROP: i32 = libc::MSG_TRUNC;
+#[cfg(not(target_os = "linux"))]
+const DROP: i32 = 0;
+
 /// Receives exactly `count` bytes and drops them.
 ///
 /// # Errors
 /// The socket's; `UnexpectedEof` if it ends early.
 pub(crate) async fn skip(stream: &TcpStream, mut count: u64) -> io::Result<()> {
+    // Address space and no memory, as long as nobody writes to it.
+    let mut buffer: Box<[MaybeUninit<u8>]> = Box::new_uninit_slice(room(count));
     while count > 0 {
-        let at_once = usize::try_from(count.min(AT_ONCE)).unwrap_or(usize::MAX);
-        let got = stream.async_io(Interest::READABLE, || receive(stream, at_once)).await?;
+        let room = room(count).min(buffer.len());
+        let receive = || SockRef::from(stream).recv_with_flags(&mut buffer[..room], DROP);
+        let got = stream.async_io(Interest::READABLE, receive).await?;
         if got == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -26,20 +36,8 @@ pub(crate) async fn skip(stream: &TcpStream, mut count: u64) -> io::Result<()> {
     Ok(())
 }
 
-#[cfg(target_os = "linux")]
-fn receive(stream: &TcpStream, count: usize) -> io::Result<usize> {
-    use std::os::fd::AsRawFd;
-    // SAFETY: the descriptor is open for as long as `stream` is borrowed. With MSG_TRUNC a TCP socket writes nothing to the
-    // buffer (tcp(7)), so a null one of any stated length is never touched; MSG_DONTWAIT keeps the call from blocking.
-    let got = unsafe { libc::recv(stream.as_raw_fd(), std::ptr::null_mut(), count, libc::MSG_TRUNC | libc::MSG_DONTWAIT) };
-    usize::try_from(got).map_err(|_| io::Error::last_os_error())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn receive(stream: &TcpStream, count: usize) -> io::Result<usize> {
-    let mut scratch = [0; 16 * 1024];
-    let room = count.min(scratch.len());
-    stream.try_read(&mut scratch[..room])
+fn room(count: u64) -> usize {
+    usize::try_from(count.min(AT_ONCE)).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
