@@ -6,6 +6,9 @@ use super::errors::{Failure, Outcome};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
+/// Elements within elements at most. No request has more than five; a tree is dropped by recursion, so depth must have an end.
+const DEPTH: usize = 64;
+
 /// An element with its text and children. Attributes mean nothing to the service and are dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Element {
@@ -47,6 +50,9 @@ pub(crate) fn parse(source: &[u8], root: &str) -> Outcome<Element> {
         let before = offset(&reader);
         let event = reader.read_event().map_err(|_| fail(source, offset(&reader)))?;
         let here = offset(&reader);
+        if open.len() > DEPTH {
+            return Err(fail(source, here));
+        }
         let top = open.last_mut().ok_or_else(|| fail(source, here))?;
         match event {
             Event::Start(start) => {
@@ -163,5 +169,9 @@ mod tests {
             assert_eq!(code, "InvalidXmlDocument", "{bad}");
         }
         assert!(parse(b"<L>\xff</L>", "L").is_err());
+        for depth in [DEPTH, 200_000] {
+            let deep = format!("<L>{}{}</L>", "<a>".repeat(depth), "</a>".repeat(depth));
+            assert!(parse(deep.as_bytes(), "L").is_err(), "{depth}");
+        }
     }
 }
