@@ -8,7 +8,7 @@ use crate::endpoint::{Facts, Sink, Task};
 use crate::error::{Error, Kind, Result};
 use crate::transfer::plan::Overwrite;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 use tokio::sync::Mutex;
 
 /// Why an object was skipped under `--overwrite false`, and under `prompt` when nobody can be asked.
@@ -58,7 +58,7 @@ impl Gate {
         match (self.overwrite, modified) {
             (Overwrite::True, _) | (Overwrite::IfSourceNewer, None) => Replace::Always,
             (Overwrite::False | Overwrite::Prompt, _) => Replace::Never,
-            (Overwrite::IfSourceNewer, Some(time)) => Replace::IfOlderThan(latest_older(time)),
+            (Overwrite::IfSourceNewer, Some(time)) => Replace::IfOlderThan(time),
         }
     }
 
@@ -76,7 +76,7 @@ impl Gate {
         };
         let Some(Facts { modified: theirs, .. }) = there else { return Ok(Look::Go(condition)) };
         match condition {
-            Replace::IfOlderThan(moment) if theirs.is_some_and(|time| time > moment) => Ok(Look::Skip(NOT_NEWER)),
+            Replace::IfOlderThan(moment) if theirs.is_some_and(|time| time >= moment) => Ok(Look::Skip(NOT_NEWER)),
             Replace::IfOlderThan(_) | Replace::Always => Ok(Look::Go(condition)),
             Replace::Never => Ok(match self.may_replace(target).await? {
                 None => Look::Go(Replace::Always),
@@ -124,25 +124,10 @@ impl Gate {
     }
 }
 
-/// The latest whole second that is older than `time`. The service keeps whole seconds (HTTP dates), and `If-Unmodified-Since`
-/// lets equal times pass: with this moment in it, a destination of the same second as the source is not older.
-fn latest_older(time: SystemTime) -> SystemTime {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let up = since.as_secs() + u64::from(since.subsec_nanos() > 0);
-    UNIX_EPOCH + Duration::from_secs(up.saturating_sub(1))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn equal_is_not_newer() {
-        for (source_ms, moment_s) in [(5_000, 4), (5_001, 5), (5_999, 5), (6_000, 5), (0, 0)] {
-            let moment = latest_older(UNIX_EPOCH + Duration::from_millis(source_ms));
-            assert_eq!(moment, UNIX_EPOCH + Duration::from_secs(moment_s), "{source_ms} ms");
-        }
-    }
+    use std::time::{Duration, UNIX_EPOCH};
 
     #[test]
     fn the_condition_follows_the_flag() {
@@ -151,7 +136,7 @@ mod tests {
             (Overwrite::True, time, Replace::Always),
             (Overwrite::False, time, Replace::Never),
             (Overwrite::Prompt, time, Replace::Never),
-            (Overwrite::IfSourceNewer, time, Replace::IfOlderThan(UNIX_EPOCH + Duration::from_secs(9))),
+            (Overwrite::IfSourceNewer, time, Replace::IfOlderThan(UNIX_EPOCH + Duration::from_secs(10))),
             (Overwrite::IfSourceNewer, None, Replace::Always),
         ] {
             assert_eq!(Gate::new(overwrite, None).condition(modified), condition, "{overwrite:?}");

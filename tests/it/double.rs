@@ -242,7 +242,7 @@ impl Store {
         let may = match replace {
             Replace::Always => true,
             Replace::Never => there.is_none(),
-            Replace::IfOlderThan(moment) => there.is_none_or(|there| there.modified.is_some_and(|time| time <= moment)),
+            Replace::IfOlderThan(moment) => there.is_none_or(|there| there.modified.is_some_and(|time| time < moment)),
         };
         if !may {
             return Err(Error::new(Kind::AlreadyExists, format!("{target} is there")));

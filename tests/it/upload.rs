@@ -185,6 +185,12 @@ async fn conditions_travel_with_the_write() {
         touch(SystemTime::now() + hour);
         let (summary, _) = upload(Overwrite::IfSourceNewer).await;
         assert_eq!((summary.counts.done, summary.counts.skipped), (1, 0), "{name}: ours is newer");
+        for (ahead_ms, done) in [(0, 0), (500, 1), (1000, 1)] {
+            let theirs = world.sink().look(name).await.unwrap().unwrap().modified.unwrap();
+            touch(theirs + Duration::from_millis(ahead_ms));
+            let (summary, _) = upload(Overwrite::IfSourceNewer).await;
+            assert_eq!((summary.counts.done, summary.counts.skipped), (done, 1 - done), "{name}: {ahead_ms} ms ahead");
+        }
     }
 }
 
