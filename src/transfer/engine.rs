@@ -334,7 +334,8 @@ impl Shared {
                 self.gate.write(&item.target, finish.replace, commit).await
             }
             written => {
-                if written.is_ok() {
+                // Skipped under a condition: nothing of it was taken.
+                if matches!(written, Ok(None)) {
                     self.progress.sent(len);
                 }
                 written

@@ -269,6 +269,7 @@ async fn overwrite_false_skips_what_is_there() {
         assert_eq!(counts(&ran), (2, 1, 0, 1));
         assert_eq!((ran.store.data("x"), ran.store.data("y")), (Some(b"old".to_vec()), Some(pattern(len))));
         assert_eq!(ran.progress.skips()[0].reason, EXISTS);
+        assert_eq!(ran.progress.snapshot().bytes_sent, len as u64, "of y only");
         assert_eq!(ran.store.count(|c| *c == Call::Block("x".into())), 0, "not sent in vain");
     }
     // A credential that may only write: the condition at the commit decides.
