@@ -85,6 +85,12 @@ impl FileSource {
     fn reader(&self, path: &str, file: File) -> Result<FileReader> {
         let opened = Identity::of(&file).map_err(|e| unreadable(path, e))?;
         let opened = opened.ok_or_else(|| changed(path, "is no longer a regular file"))?;
+        if opened.len == 0 && holds_more(&file, 0).map_err(|e| unreadable(path, e))? {
+            let doing =
+                format!("cannot tell how long {} is: its length is given as 0, and it has bytes", shown(OsStr::new(path)));
+            return Err(Error::new(Kind::SourceUnreadable, doing)
+                .with_advice("pipe it: blobjet copy - DESTINATION < FILE, which reads to the end"));
+        }
         let filesystem = self.filesystem(&file, opened.device);
         let map_from = match (self.read, filesystem) {
             (ReadMode::Pread, _) | (ReadMode::Auto, Filesystem::Other) => u64::MAX,
@@ -174,6 +180,12 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|e| Err(io::Error::other(e)))
 }
 
+/// Whether there is a byte at `offset`. Files of /proc and the like have the length 0 and contents nevertheless; what is empty
+/// by its length is not believed to be, at the price of a system call.
+fn holds_more(file: &File, offset: u64) -> io::Result<bool> {
+    file.read_at(&mut [0], offset).map(|read| read > 0)
+}
+
 fn unreadable(path: &str, error: io::Error) -> Error {
     Error::new(Kind::SourceUnreadable, format!("cannot read {}", shown(OsStr::new(path)))).with_source(error)
 }
@@ -222,6 +234,9 @@ impl FileReader {
     /// What is left, from offset `base` on, of a file somebody else opened; `None` if it is not a regular file.
     pub(super) fn rest_of(name: &str, file: File, base: u64) -> Result<Option<Self>> {
         let Some(opened) = Identity::of(&file).map_err(|e| unreadable(name, e))? else { return Ok(None) };
+        if base >= opened.len && holds_more(&file, base).map_err(|e| unreadable(name, e))? {
+            return Ok(None);
+        }
         let filesystem = mapped::filesystem_of(&file).unwrap_or(Filesystem::Other);
         Ok(Some(FileReader {
             path: name.to_owned(),

@@ -187,13 +187,17 @@ fn standard_input_is_uploaded_with_all_options() {
     run("file", Stdio::from(std::fs::File::open(file).unwrap()), b"");
     run("pipe", Stdio::piped(), b"through a pipe");
     run("nothing", Stdio::piped(), b"");
+    // Its length is given as 0.
+    run("proc", Stdio::from(std::fs::File::open("/proc/version").unwrap()), b"");
     let listed = world.run(&["list", "dev://box", "--output-type=json"]).json();
     let seen: Vec<_> = listed
         .iter()
         .filter(|line| line["type"] == "blob")
         .map(|line| (line["name"].as_str().unwrap(), line["bytes"].as_u64().unwrap(), line["content_type"].as_str().unwrap()))
         .collect();
-    assert_eq!(seen, [("file", 11, "text/x-test"), ("nothing", 0, "text/x-test"), ("pipe", 14, "text/x-test")]);
+    let version = std::fs::read("/proc/version").unwrap().len() as u64;
+    let expected = [("file", 11), ("nothing", 0), ("pipe", 14), ("proc", version)].map(|(name, len)| (name, len, "text/x-test"));
+    assert_eq!(seen, expected);
     // AzCopy's way of saying it: one place, and the direction.
     let mut child = world
         .command(&["copy", "dev://box/azcopy", "--from-to", "PipeBlob"])

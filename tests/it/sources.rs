@@ -215,6 +215,16 @@ fn wrong_sources_fail_at_once_each_in_its_way() {
     }
 }
 
+/// A file of /proc has the length 0 and contents: taken by its length it would be an empty blob, reported as done.
+#[tokio::test]
+async fn an_empty_file_with_bytes_in_it_is_refused() {
+    let source = opened("/proc/self/status", &Opening::default()).unwrap();
+    let item = Item { source: "/proc/self/status".into(), target: "x".into() };
+    let error = source.open(&item).await.err().unwrap();
+    assert_eq!(error.kind(), Kind::SourceUnreadable);
+    assert!(error.advice().is_some_and(|advice| advice.contains("pipe it")));
+}
+
 #[tokio::test]
 async fn a_list_names_what_to_take_and_missing_entries_fail_alone() {
     let dir = tree(&["d/a", "d/b c", "d/s/x", "d/s/t/y", "d/not listed", "outside"]);
