@@ -103,6 +103,7 @@ codes! {
     INVALID_RANGE 416 "InvalidRange" "The range specified is invalid for the current size of the resource.";
     INVALID_PAGE_RANGE 416 "InvalidPageRange" "The page range specified is invalid.";
     INTERNAL 500 "InternalError" "Server encountered an internal error. Please try again after some time.";
+    STORE_FULL 507 "InsufficientStorage" "There is no room left where this store keeps its data.";
     NOT_IMPLEMENTED 501 "NotImplemented" "The requested operation is not implemented on the specified resource.";
 }
 

@@ -14,6 +14,7 @@ use super::time::Ticks;
 use crate::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -381,8 +382,30 @@ pub(crate) fn mirrored(done: rusqlite::Result<()>) -> Outcome<()> {
     done.map_err(|error| internal(&error))
 }
 
-/// 500 for what is our own trouble (disk full, mostly); the cause goes to the log.
-pub(crate) fn internal(error: &dyn std::fmt::Display) -> Failure {
+/// 500 for what is our own trouble; the cause goes to the log. A full disk is 507 instead, which nobody sends again in the hope
+/// that it heals: the service has no such thing.
+pub(crate) fn internal(error: &(dyn std::error::Error + 'static)) -> Failure {
     tracing::error!("emulator: {error}");
-    e::INTERNAL.into()
+    let of_file = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    let of_rows = error.downcast_ref::<rusqlite::Error>().and_then(rusqlite::Error::sqlite_error_code);
+    match (of_file, of_rows) {
+        (Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded), _) | (_, Some(rusqlite::ErrorCode::DiskFull)) => {
+            e::STORE_FULL.into()
+        }
+        _ => e::INTERNAL.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_apart() {
+        let rows = |code| rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+        assert_eq!(internal(&std::io::Error::from_raw_os_error(libc::ENOSPC)).code().status, 507);
+        assert_eq!(internal(&rows(rusqlite::ffi::SQLITE_FULL)).code().status, 507);
+        assert_eq!(internal(&rows(rusqlite::ffi::SQLITE_IOERR)).code().status, 500);
+        assert_eq!(internal(&std::io::Error::other("broken")).code().status, 500);
+    }
 }
