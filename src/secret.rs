@@ -79,7 +79,9 @@ fn redact_query(url: &str) -> String {
     out
 }
 
+/// Also where the URL comes from a web page's source, with `&amp;` for `&`.
 fn is_sig(name: &str) -> bool {
+    let name = name.rsplit_once(';').map_or(name, |(_, last)| last);
     percent_encoding::percent_decode_str(name).decode_utf8_lossy().eq_ignore_ascii_case("sig")
 }
 
@@ -97,6 +99,7 @@ mod tests {
             ("https://a/c?SIG=abc", "https://a/c?SIG=REDACTED"),
             ("https://a/c?%73ig=abc&se=2030", "https://a/c?%73ig=REDACTED&se=2030"),
             ("https://a/c?sig=a/b+c==", "https://a/c?sig=REDACTED"),
+            ("https://a/c?sv=1&amp;sig=abc&amp;sp=r", "https://a/c?sv=1&amp;sig=REDACTED&amp;sp=r"),
             ("http://user:pw@proxy:8080/x", "http://REDACTED@proxy:8080/x"),
             ("https://a/sig=not-a-parameter", "https://a/sig=not-a-parameter"),
             ("not a url", "not a url"),

@@ -9,6 +9,7 @@ use super::json::Event;
 use super::meter::{Counts, Meter, line};
 use super::options::{Format, Level};
 use super::render::{Report, printable};
+use crate::secret::SafeUrl;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -69,9 +70,10 @@ impl Output {
         self.data(text, event);
     }
 
-    /// Something the user should know, in one line.
+    /// Something the user should know, in one line. It may repeat what was typed, so a signature is taken out here too.
     pub(crate) fn warn(&self, message: &str) {
-        self.news(|| format!("warning: {}", printable(message)), || Event::Warning { message: message.to_owned() });
+        let message = SafeUrl::new(message).to_string();
+        self.news(|| format!("warning: {}", printable(&message)), || Event::Warning { message: message.clone() });
     }
 
     /// Why the command failed. Shown at every level.
