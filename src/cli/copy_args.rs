@@ -60,16 +60,16 @@ pub(crate) struct CopyArgs {
     pub(crate) error_on_no_transfer: bool,
 
     /// Most megabits a second (0: no limit)
-    #[arg(long, value_name = "MBPS", value_parser = megabits)]
+    #[arg(long, value_name = "MBPS", value_parser = megabits, allow_negative_numbers = true)]
     pub(crate) cap_mbps: Option<f64>,
     /// Requests in flight at a time (auto: 8 a core, 16 to 64)
-    #[arg(long, value_name = "N|auto", value_parser = concurrency, default_value = "auto", hide_default_value = true)]
+    #[arg(long, value_name = "N|auto", value_parser = concurrency, allow_negative_numbers = true, default_value = "auto", hide_default_value = true)]
     pub(crate) concurrency: Concurrency,
     /// Most memory for data in flight, e.g. 256MiB (default: a block for each request, up to 1 GiB)
-    #[arg(long, value_name = "SIZE", hide_short_help = true)]
+    #[arg(long, value_name = "SIZE", hide_short_help = true, allow_negative_numbers = true)]
     pub(crate) memory: Option<ByteCount>,
     /// Block size in MiB, e.g. 0.25 (default 8)
-    #[arg(long, value_name = "MIB", value_parser = mebibytes)]
+    #[arg(long, value_name = "MIB", value_parser = mebibytes, allow_negative_numbers = true)]
     pub(crate) block_size_mb: Option<u64>,
     /// Largest file sent in one request, MiB (default: the block size)
     #[arg(long, value_name = "MIB", value_parser = mebibytes, hide_short_help = true)]

@@ -128,6 +128,16 @@ const CODES: &[(&str, &str, &str)] = &[
         "container names: 3 to 63 lower-case letters, digits and single dashes",
     ),
     (
+        "OutOfRangeInput",
+        "a name or value is too short or too long",
+        "container names: 3 to 63 lower-case letters, digits and single dashes",
+    ),
+    (
+        "InsufficientStorage",
+        "the disk of the embedded service is full",
+        "make room, or name another folder (BLOBJET_STATE, --dir)",
+    ),
+    (
         "ServerBusy",
         "the account's limit was reached and stayed reached",
         "run it again later, or lower --concurrency or --cap-mbps",
@@ -138,7 +148,7 @@ const CODES: &[(&str, &str, &str)] = &[
 /// Meaning and next step of an error.
 pub(crate) fn explain(error: &Error) -> Explained {
     let by_kind = of_kind(error.kind());
-    let found = error.answer().and_then(of_answer).unwrap_or(by_kind);
+    let found = error.answer().and_then(of_answer).or_else(|| of_system(error)).unwrap_or(by_kind);
     match error.advice() {
         Some(advice) => Explained { hint: Some(advice.to_owned()), ..found },
         None => found,
@@ -193,6 +203,21 @@ fn authentication(answer: &Answer) -> Explained {
         )
     };
     Explained { meaning: Some(meaning.to_owned()), hint: Some(hint.to_owned()) }
+}
+
+/// A limit of this process says itself what it is, wherever it was met.
+fn of_system(error: &Error) -> Option<Explained> {
+    let mut next = std::error::Error::source(error);
+    while let Some(cause) = next {
+        if let Some(libc::EMFILE | libc::ENFILE) = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error) {
+            return said(
+                "this process may not have as many files and connections open as it needs",
+                "raise the limit (ulimit -n), or lower --concurrency",
+            );
+        }
+        next = cause.source();
+    }
+    None
 }
 
 fn said(meaning: &str, hint: &str) -> Option<Explained> {
@@ -271,6 +296,13 @@ mod tests {
     fn a_gateway_is_not_taken_for_the_service() {
         let answer = Answer { from_service: false, ..refused("AuthenticationFailed") };
         assert!(meaning(answer).contains("did not come from Azure Storage"));
+    }
+
+    #[test]
+    fn too_many_open_files_is_told_from_a_missing_permission() {
+        let error =
+            Error::new(Kind::SourceUnreadable, "cannot read a").with_source(std::io::Error::from_raw_os_error(libc::EMFILE));
+        assert!(explain(&error).hint.is_some_and(|hint| hint.contains("ulimit -n")));
     }
 
     #[test]

@@ -19,7 +19,9 @@ pub(crate) fn start(level: LogLevel, out: &Arc<Output>) {
         LogLevel::Info => LevelFilter::INFO,
         LogLevel::Debug => LevelFilter::DEBUG,
     };
-    let log = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(std::io::stderr).with_filter(asked);
+    // A stderr that takes no more would be complained of on stderr, with a panic.
+    let log = tracing_subscriber::fmt::layer().with_ansi(false).log_internal_errors(false).with_writer(std::io::stderr);
+    let log = log.with_filter(asked);
     // A warning is told once: where the log has it, that is enough.
     let warnings = (asked < LevelFilter::WARN).then(|| Warnings(Arc::clone(out)).with_filter(LevelFilter::WARN));
     // A second subscriber in one process (a test's) is no reason to fail.

@@ -45,6 +45,10 @@ pub fn place(arg: &str) -> Result<Place> {
         _ if arg == "-" => Ok(Place::Stdio),
         _ if arg.is_empty() => Err(Error::new(Kind::Usage, "cannot take an empty argument for a place")),
         Some(("http" | "https", _)) => Ok(Place::Remote(Box::new(Location::parse(arg)?))),
+        Some(("az" | "dev", rest)) if has_sas(rest) => {
+            Err(Error::new(Kind::Usage, "cannot take a SAS in an az:// or dev:// place, where ? is a character like any other")
+                .with_advice("write https://ACCOUNT.blob.core.windows.net/CONTAINER?SAS, or set AZURE_STORAGE_SAS_TOKEN"))
+        }
         Some(("az", rest)) => azure(rest).map(|location| Place::Remote(Box::new(location))),
         Some(("dev", rest)) => {
             let (container, path) = container_and_path(rest);
@@ -55,6 +59,11 @@ pub fn place(arg: &str) -> Result<Place> {
 }
 
 /// `az://account/container/path`: names as they are, nothing in them is decoded.
+/// Whether a signature was pasted behind a place. Taken for part of a name, it would be stored and shown.
+fn has_sas(rest: &str) -> bool {
+    rest.split_once('?').is_some_and(|(_, query)| query.split(['&', ';']).any(|pair| pair.starts_with("sig=")))
+}
+
 fn azure(rest: &str) -> Result<Location> {
     let (account, path) = rest.split_once('/').unwrap_or((rest, ""));
     let letters = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
@@ -152,11 +161,15 @@ fn local(arg: &str, opening: &Opening) -> Result<FileSource> {
         Ok(metadata) => {
             let kind = special(metadata.file_type());
             let error = Error::new(Kind::SourceUnreadable, format!("cannot copy {name}: it is a {kind}"));
-            let advice = format!("redirect it to standard input: blobjet copy - DESTINATION < {name}");
-            return Err(if kind == FIFO { error.with_advice(advice) } else { error });
+            return Err(error.with_advice(match kind {
+                FIFO => format!("redirect it to standard input: blobjet copy - DESTINATION < {name}"),
+                _ => "only files, folders and what is piped to standard input can be copied".to_owned(),
+            }));
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(arg).is_ok() => {
-            return Err(Error::new(Kind::SourceNotFound, format!("cannot follow the symbolic link {name}")).with_source(error));
+            return Err(Error::new(Kind::SourceNotFound, format!("cannot follow the symbolic link {name}"))
+                .with_source(error)
+                .with_advice("what it points to is not there: ls -l shows where that is"));
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound && glob::is_pattern(arg) => {
             match landing(SourceKind::Pattern, arg, None, opening)? {
@@ -230,7 +243,9 @@ mod tests {
         );
         let Place::Remote(location) = place("https://acct1.blob.core.windows.net/c/x").unwrap() else { panic!("remote") };
         assert_eq!((location.container.as_deref(), location.blob.as_deref()), (Some("c"), Some("x")));
-        for bad in ["", "az://", "az://A", "az://ab/c", "az://acct?sig=secret/c"] {
+        for bad in
+            ["", "az://", "az://A", "az://ab/c", "az://acct?sig=secret/c", "az://acct1/c?sv=1&sig=secret", "dev://c/x?sig=secret"]
+        {
             let error = place(bad).unwrap_err();
             assert_eq!(error.kind(), Kind::Usage, "{bad}");
             assert!(!error.to_string().contains("secret"));

@@ -150,7 +150,8 @@ impl Walk {
                 }
                 Err(error) => {
                     let doing = format!("cannot follow the symbolic link {}", shown(OsStr::new(&path)));
-                    return self.failed(path, Error::new(Kind::SourceUnreadable, doing).with_source(error));
+                    let advice = "ls -l shows where it points to; remove it, or leave out --follow-symlinks to skip links";
+                    return self.failed(path, Error::new(Kind::SourceUnreadable, doing).with_source(error).with_advice(advice));
                 }
             }
         }
