@@ -142,26 +142,26 @@ impl Queue {
         self.changed.notify_waiters();
     }
 
-    /// Adds what was found, waiting while too much is waiting already; `false` once the queue is closed.
+    /// Adds what was found and waits while too much is waiting; `false` once the queue is closed. It is added before the wait:
+    /// wherever a stop comes, what was listed is here or with a lane, and is counted as not started or given up.
     pub(super) async fn push(&self, items: Vec<Item>) -> bool {
+        self.state().items.extend(items);
+        self.changed.notify_waiters();
         loop {
             let room = self.room.notified();
             tokio::pin!(room);
             room.as_mut().enable();
             {
-                let mut state = self.state();
+                let state = self.state();
                 if state.closed {
                     return false;
                 }
                 if state.items.len() < AHEAD {
-                    state.items.extend(items);
-                    break;
+                    return true;
                 }
             }
             room.await;
         }
-        self.changed.notify_waiters();
-        true
     }
 
     /// Nothing more will be pushed.
@@ -184,5 +184,28 @@ impl Queue {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_waits_for_room_when_the_listing_is_stopped_is_still_there() {
+        let items = |count| vec![Item { source: "a".into(), target: "a".into() }; count];
+        let queue = Queue::default();
+        assert!(queue.push(items(AHEAD - 1)).await);
+        for _ in 0..2 {
+            tokio::select! {
+                biased;
+                _ = queue.push(items(5)) => {}
+                () = std::future::ready(()) => {}
+            }
+        }
+        assert_eq!(queue.waiting(), AHEAD as u64 + 9);
+        queue.close();
+        assert!(!queue.push(items(1)).await);
+        assert_eq!(queue.waiting(), AHEAD as u64 + 10);
     }
 }
