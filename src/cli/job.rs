@@ -67,11 +67,10 @@ pub(crate) async fn run(job: Job, named: Named, stats: Arc<Stats>, context: &Con
             destination: named.destination.clone(),
         },
     );
-    let lanes = job.tuning.lanes.get() as u64;
     let teller = Arc::new(Teller { out: Arc::clone(out), failures: AtomicU64::new(0) });
     let progress = Progress::new(Some(teller));
     let started = Instant::now();
-    let (result, signal) = watch(job, &progress, lanes, &id, context).await;
+    let (result, signal) = watch(job, &progress, &id, context).await;
     let elapsed = started.elapsed();
     if let Some(which) = signal {
         say_what_is_kept(out, which);
@@ -98,7 +97,7 @@ pub(crate) async fn run(job: Job, named: Named, stats: Arc<Stats>, context: &Con
 }
 
 /// Drives the engine and the meter until the engine is done.
-async fn watch(job: Job, progress: &Arc<Progress>, lanes: u64, id: &str, context: &Context) -> (Result<Summary>, Option<Which>) {
+async fn watch(job: Job, progress: &Arc<Progress>, id: &str, context: &Context) -> (Result<Summary>, Option<Which>) {
     let out = &context.out;
     let (stopper, stop) = stop::channel();
     let mut engine = std::pin::pin!(engine::run(job, Arc::clone(progress), stop));
@@ -113,8 +112,8 @@ async fn watch(job: Job, progress: &Arc<Progress>, lanes: u64, id: &str, context
     let result = loop {
         tokio::select! {
             result = &mut engine => break result,
-            _ = lines.tick() => beat(out, &mut meter, started, &counts(progress, lanes), id),
-            _ = bar.tick(), if has_bar => out.move_bar(&counts(progress, lanes), &meter),
+            _ = lines.tick() => beat(out, &mut meter, started, &counts(progress), id),
+            _ = bar.tick(), if has_bar => out.move_bar(&counts(progress), &meter),
             which = context.signals.reached(signals + 1) => {
                 signals += 1;
                 signal.get_or_insert(which);
@@ -133,7 +132,7 @@ async fn watch(job: Job, progress: &Arc<Progress>, lanes: u64, id: &str, context
         }
     };
     // The last line tells the whole, however short the job was.
-    beat(out, &mut meter, started, &counts(progress, lanes), id);
+    beat(out, &mut meter, started, &counts(progress), id);
     out.end_bar();
     (result, signal)
 }
@@ -143,12 +142,11 @@ fn beat(out: &Output, meter: &mut Meter, started: Instant, counts: &Counts, id: 
     out.progress(counts, rate, || Event::Progress(ProgressLine::new(id, counts, rate)));
 }
 
-fn counts(progress: &Progress, lanes: u64) -> Counts {
+fn counts(progress: &Progress) -> Counts {
     let now = progress.snapshot();
     Counts {
         listed: now.listed,
-        // Lanes open an object when they start on it: with more objects waiting than there are lanes, these are all open.
-        opened: now.done + now.failed + now.skipped + now.pending().min(lanes),
+        opened: now.opened,
         done: now.done,
         failed: now.failed,
         skipped: now.skipped,

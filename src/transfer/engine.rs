@@ -194,6 +194,7 @@ impl Shared {
                 return self.settle(&item, Err(error));
             }
         };
+        self.progress.opened();
         let Some(len) = reader.facts().len else { return self.start_stream(item, Arc::from(reader)).await };
         self.progress.known(len);
         let tuning = Tuning { whole_limit: self.whole_limit.load(Ordering::Relaxed), ..self.job.tuning };

@@ -57,6 +57,8 @@ pub struct Snapshot {
     pub failed: u64,
     /// Objects left out.
     pub skipped: u64,
+    /// Objects opened so far.
+    pub opened: u64,
     /// Bytes of the objects opened so far (a stream's as far as it was read).
     pub bytes_known: u64,
     /// Bytes acknowledged by the destination, each once.
@@ -116,6 +118,7 @@ pub struct Progress {
     done: AtomicU64,
     failed: AtomicU64,
     skipped: AtomicU64,
+    opened: AtomicU64,
     bytes_known: AtomicU64,
     bytes_sent: AtomicU64,
     bytes_done: AtomicU64,
@@ -146,6 +149,7 @@ impl Progress {
             done,
             failed,
             skipped,
+            opened: self.opened.load(Ordering::Relaxed),
             bytes_known: self.bytes_known.load(Ordering::Relaxed),
             bytes_sent: self.bytes_sent.load(Ordering::Relaxed),
             bytes_done: self.bytes_done.load(Ordering::Relaxed),
@@ -173,6 +177,10 @@ impl Progress {
 
     pub(super) fn listing_done(&self) {
         self.listing_done.store(true, Ordering::Release);
+    }
+
+    pub(super) fn opened(&self) {
+        self.opened.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn known(&self, bytes: u64) {

@@ -71,7 +71,7 @@ async fn sizes_round_trip_with_the_fewest_requests() {
             assert_eq!(ran.store.count(|c| matches!(c, Call::Commit(_))), usize::from(blocks > 0));
             assert_eq!(ran.store.count(|c| matches!(c, Call::Look(_))), 0);
             let counts = summary.counts;
-            assert_eq!((counts.listed, counts.done, counts.listing_done), (1, 1, true));
+            assert_eq!((counts.listed, counts.opened, counts.done, counts.listing_done), (1, 1, 1, true));
             let len = len as u64;
             assert_eq!((counts.bytes_known, counts.bytes_sent, counts.bytes_done), (len, len, len));
         }
