@@ -54,6 +54,11 @@ const CODES: &[(&str, &str, &str)] = &[
     ),
     ("AccountIsDisabled", "the account is disabled", "look at the subscription and its billing"),
     (
+        "InvalidBlobOrBlock",
+        "another program staged blocks under this name and never committed them, with ids of another length than ours",
+        "send it in one request, which clears them: --put-blob-size-mb of at least its size; or wait a week, after which the service drops them",
+    ),
+    (
         "UnauthorizedBlobOverwrite",
         "the SAS may create blobs and not overwrite them, and this one exists",
         "make a SAS with w, or add --overwrite=false to leave existing blobs alone",

@@ -2,7 +2,13 @@
 //! half done, and no secret anywhere. The snapshots are the catalogue of what people read.
 
 use crate::cli_support::{KEY, World, emulator};
+use blobjet::chunks::Chunks;
 use blobjet::emulator::Emulator;
+use blobjet::rest::auth::{Inputs, choose};
+use blobjet::rest::blob::Blob;
+use blobjet::rest::client::{Client, Config};
+use blobjet::rest::location::Location;
+use blobjet::secret::Secret;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -148,6 +154,28 @@ async fn a_wrong_clock_is_named() {
     let ran = world.run(&["copy", "f.txt", &format!("{}/box", emulator.url())]);
     assert_eq!(ran.code, 4, "{ran:?}");
     assert!(ran.stderr.contains("meaning: this machine's clock is 1 hour behind the service's\n"), "{}", ran.stderr);
+}
+
+/// What another program staged and left bars blocks with ids of another length; the advice given works.
+#[tokio::test(flavor = "multi_thread")]
+async fn leftovers_of_another_program_are_explained() {
+    let mut world = World::new();
+    let emulator = emulator().await;
+    world.know(&emulator);
+    let url = format!("{}/box", emulator.url());
+    assert_eq!(world.run(&["make", &url]).code, 0);
+    let location = Location::parse(&emulator.url()).unwrap();
+    let inputs = Inputs { connection_string: Some(Secret::new(emulator.connection_string())), ..Inputs::default() };
+    let client = Client::new(&location, choose(&location, &inputs).unwrap(), Config::default()).unwrap();
+    let block = Chunks::from(b"left".to_vec());
+    Blob::new(&client, "box", "f.txt").put_block("c2hvcnQ=", &block, block.crc64()).await.unwrap();
+    world.write("f.txt", vec![b'x'; 3000]);
+
+    let ran = world.run(&["copy", "f.txt", &url, "--block-size-mb=0.001"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.all().contains("another program staged blocks") && ran.all().contains("--put-blob-size-mb"), "{}", ran.all());
+    let ran = world.run(&["copy", "f.txt", &url, "--block-size-mb=0.001", "--put-blob-size-mb=1"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
 }
 
 /// A port on which nothing listens.
