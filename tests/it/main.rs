@@ -31,3 +31,10 @@ mod upload;
 mod vectors;
 mod wire;
 mod world;
+
+/// Says something about a test's run that is to be seen though the test passes: what is written straight to the stream is not
+/// kept back.
+fn tell(line: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "\n{line}");
+}

@@ -24,7 +24,7 @@ struct Exchange {
 
 fn exchanges() -> Option<Vec<Exchange>> {
     let Some(folder) = std::env::var_os("BLOBJET_RECORDINGS").map(PathBuf::from) else {
-        println!("left out: BLOBJET_RECORDINGS is not set");
+        crate::tell("recorded answers: left out, BLOBJET_RECORDINGS names no folder of recordings");
         return None;
     };
     let mut out = Vec::new();
@@ -219,7 +219,7 @@ fn every_recorded_answer_is_understood() {
         };
         *counts.entry(kind).or_default() += 1;
     }
-    println!("{counts:?}");
+    crate::tell(&format!("recorded answers: {counts:?}"));
     for kind in ["errors", "lists of blobs", "blobs", "lists of containers", "block lists", "tags", "access policies"] {
         assert!(counts.contains_key(kind), "no {kind} among the recordings: {counts:?}");
     }

@@ -51,7 +51,7 @@ fn listed() -> BTreeMap<&'static str, usize> {
 #[test]
 fn every_recording_agrees_or_is_listed() {
     let Some(folder) = std::env::var_os("BLOBJET_RECORDINGS") else {
-        println!("left out: BLOBJET_RECORDINGS is not set, so no recording was played");
+        crate::tell("replay: left out, BLOBJET_RECORDINGS names no folder of recordings");
         return;
     };
     let recordings = recording::load(Path::new(&folder));
@@ -77,7 +77,7 @@ fn every_recording_agrees_or_is_listed() {
         wrong.push(format!("{name} is listed and not among the recordings"));
     }
     let agree = found.iter().filter(|d| d.is_empty()).count();
-    println!("recordings: {agree} of {} agree, {} listed", recordings.len(), listed.len());
+    crate::tell(&format!("replay: {agree} of {} recordings agree, {} are listed", recordings.len(), listed.len()));
     assert!(wrong.is_empty(), "{} of {agree} agreeing:\n{}", wrong.len(), wrong.join("\n"));
 }
 
