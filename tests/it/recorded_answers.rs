@@ -3,8 +3,6 @@
 //!
 //! What a parser should find is counted here by plain text search, so that parser and expectation do not share their mistakes.
 
-#![expect(clippy::print_stdout, reason = "says that it was left out, or how much it has seen")]
-
 use blobjet::rest::model::{
     BlockList, ContainerPage, ErrorBody, ListEntry, ListPage, Properties, SignedIdentifiers, Spelling, Tags,
 };
