@@ -6,7 +6,7 @@
 use super::context::Context;
 use super::copy_args::{CheckArg, CopyArgs, OverwriteArg, ReadArg};
 use super::exit::Exit;
-use super::remote::{Remote, named, shown};
+use super::remote::{Remote, named, place, shown};
 use super::settings::{Side, attributes, cap_bits_per_s, direction, tuning};
 use super::{dry_run, job};
 use crate::attributes::Attributes;
@@ -14,9 +14,9 @@ use crate::endpoint::blob::{BlobSink, ContentTypes};
 use crate::endpoint::file::ReadMode;
 use crate::endpoint::list_of_files::ListOfFiles;
 use crate::endpoint::mime;
-use crate::endpoint::open::{Opening, Place, place, source};
+use crate::endpoint::open::{Opening, Place, source};
 use crate::error::{Error, Kind, Result};
-use crate::rest::auth::{Need, choose};
+use crate::rest::auth::{Inputs, Need, choose};
 use crate::rest::client::{Check, Client, Config};
 use crate::rest::container::Container;
 use crate::rest::location::Location;
@@ -32,7 +32,7 @@ use std::sync::Arc;
 /// # Errors
 /// What keeps the job from starting; how it went is the exit code.
 pub(crate) async fn run(args: &CopyArgs, context: &Context) -> Result<Exit> {
-    let (from, to) = places(args)?;
+    let (from, to) = places(args, &context.inputs)?;
     direction(side(&from), side(&to), args.from_to.as_deref())?;
     let target = named(&to, &context.inputs)?;
     let container = target.container.clone().ok_or_else(|| {
@@ -42,13 +42,16 @@ pub(crate) async fn run(args: &CopyArgs, context: &Context) -> Result<Exit> {
     let attributes = attributes(args)?;
     let prompt = prompt(args, &from, context)?;
     let source = source(&from, &opening(args, &target))?;
+    let need = if attributes.tags.is_empty() { Need::WRITE } else { Need::WRITE_TAGGED };
     if args.dry_run {
-        let sink = sink(client_for_names(&target, args, context)?, &container, attributes, args, &from);
+        let client = client_for_names(&target, args, context)?;
+        client.check_need(need)?;
+        let sink = sink(client, &container, attributes, args, &from);
         let lands = |name: &str| shown(&to, &target, Some(name));
         return dry_run::run(source, Arc::new(sink), &tuning, &lands, context).await;
     }
     let remote = Remote::open(&to, context).await?;
-    remote.check(if attributes.tags.is_empty() { Need::WRITE } else { Need::WRITE_TAGGED })?;
+    remote.check(need)?;
     let stats = Arc::<Stats>::default();
     let client = remote.client_with(config(args, &stats, context))?;
     if args.create_container || matches!(to, Place::Dev { .. }) {
@@ -70,11 +73,11 @@ fn usage(what: impl Into<String>, advice: &str) -> Error {
 }
 
 /// Source and destination. One place alone is the destination of what is piped in, if `--from-to` says so, as with AzCopy.
-fn places(args: &CopyArgs) -> Result<(Place, Place)> {
+fn places(args: &CopyArgs, inputs: &Inputs) -> Result<(Place, Place)> {
     match &args.destination {
-        Some(destination) => Ok((place(&args.source)?, place(destination)?)),
+        Some(destination) => Ok((place(&args.source, inputs)?, place(destination, inputs)?)),
         None if args.from_to.as_deref().is_some_and(|pair| pair.eq_ignore_ascii_case("PipeBlob")) => {
-            Ok((Place::Stdio, place(&args.source)?))
+            Ok((Place::Stdio, place(&args.source, inputs)?))
         }
         None => Err(usage(
             "the destination is missing",

@@ -4,9 +4,8 @@ use super::context::Context;
 use super::exit::Exit;
 use super::json::Event;
 use super::options::boolean;
-use super::remote::Remote;
+use super::remote::{Remote, place};
 use super::render::printable;
-use crate::endpoint::open::place;
 use crate::error::{Error, Kind, Result};
 use crate::rest::client::Client;
 use crate::rest::container::{Container, ListOptions, list_containers};
@@ -31,7 +30,7 @@ pub(crate) struct ListArgs {
 /// # Errors
 /// Those of the requests; `SourceNotFound` where the container is not there.
 pub(crate) async fn run(args: &ListArgs, context: &Context) -> Result<Exit> {
-    let remote = Remote::open(&place(&args.url)?, context).await?;
+    let remote = Remote::open(&place(&args.url, &context.inputs)?, context).await?;
     let client = remote.client(context)?;
     let (count, bytes) = match &remote.location.container {
         None => (containers(&client, context).await?, 0),

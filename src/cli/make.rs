@@ -3,8 +3,7 @@
 use super::context::Context;
 use super::exit::Exit;
 use super::json::Event;
-use super::remote::Remote;
-use crate::endpoint::open::place;
+use super::remote::{Remote, place};
 use crate::error::{Error, Kind, Result};
 use crate::rest::container::Container;
 use clap::Args;
@@ -21,7 +20,7 @@ pub(crate) struct MakeArgs {
 /// # Errors
 /// Those of the request; `Usage` for a URL that is no container's.
 pub(crate) async fn run(args: &MakeArgs, context: &Context) -> Result<Exit> {
-    let remote = Remote::open(&place(&args.url)?, context).await?;
+    let remote = Remote::open(&place(&args.url, &context.inputs)?, context).await?;
     let name = match (&remote.location.container, &remote.location.blob) {
         (Some(container), None) => container,
         _ => {

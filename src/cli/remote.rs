@@ -3,8 +3,9 @@
 
 use super::context::Context;
 use crate::emulator::{Emulator, Storage};
-use crate::endpoint::open::Place;
+use crate::endpoint::open::{self, Place};
 use crate::error::{Error, Kind, Result};
+use crate::rest::auth::connection_string::ConnectionString;
 use crate::rest::auth::shared_key::DEV_ACCOUNT;
 use crate::rest::auth::{Credential, Inputs, Need, choose};
 use crate::rest::client::{Client, Config};
@@ -115,6 +116,26 @@ fn is_busy(error: &Error) -> bool {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<rusqlite::Error>());
     let code = cause.and_then(rusqlite::Error::sqlite_error_code);
     matches!(code, Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked))
+}
+
+/// What an argument means here. An `az://` place of the account that the connection string is for is at that string's endpoint.
+///
+/// # Errors
+/// `Usage`.
+pub(crate) fn place(arg: &str, inputs: &Inputs) -> Result<Place> {
+    let place = open::place(arg)?;
+    let is_az = arg.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("az://"));
+    match (&place, &inputs.connection_string) {
+        (Place::Remote(location), Some(text)) if is_az => {
+            let endpoint = ConnectionString::parse(text)?.endpoint;
+            if endpoint.account != location.account {
+                return Ok(place);
+            }
+            let (container, blob) = (location.container.clone(), location.blob.clone());
+            Ok(Place::Remote(Box::new(Location { container, blob, ..endpoint })))
+        }
+        _ => Ok(place),
+    }
 }
 
 /// Where a place is, without starting anything: of `dev://` only the names are right.

@@ -5,9 +5,8 @@ use super::exit::Exit;
 use super::json::Event;
 use super::list::nothing_to_list;
 use super::options::boolean;
-use super::remote::{Remote, named};
+use super::remote::{Remote, named, place};
 use super::render::{Report, printable};
-use crate::endpoint::open::place;
 use crate::error::{Error, Kind, Result};
 use crate::rest::blob::{Blob, DeleteSnapshots};
 use crate::rest::client::Client;
@@ -63,7 +62,7 @@ const AT_A_TIME: usize = 16;
 /// # Errors
 /// Those of the requests; `Usage` where more would go than was said.
 pub(crate) async fn run(args: &RemoveArgs, context: &Context) -> Result<Exit> {
-    let place = place(&args.url)?;
+    let place = place(&args.url, &context.inputs)?;
     let names = named(&place, &context.inputs)?;
     let container = names.container.as_deref().ok_or_else(|| usage("the URL names no container", "accounts are not deleted"))?;
     match (&names.blob, args.recursive) {

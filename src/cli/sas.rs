@@ -6,8 +6,8 @@
 use super::context::Context;
 use super::exit::Exit;
 use super::json::Event;
-use super::remote::named;
-use crate::endpoint::open::{Place, place};
+use super::remote::{named, place};
+use crate::endpoint::open::Place;
 use crate::error::{Error, Kind, Result};
 use crate::rest::VERSION;
 use crate::rest::auth::Inputs;
@@ -68,7 +68,7 @@ const ACCOUNT_RIGHTS: &str = "rwdxylacuptfi";
 /// # Errors
 /// `Usage`, saying which argument is wrong or that there is no key.
 pub(crate) fn run(args: &SasArgs, context: &Context) -> Result<Exit> {
-    let location = match place(&args.url)? {
+    let location = match place(&args.url, &context.inputs)? {
         Place::Dev { .. } => {
             return Err(wrong("dev:// places have no address to share", "use the URL that 'blobjet serve' prints"));
         }

@@ -19,6 +19,19 @@ fn tree(world: &World) {
     world.write("d/s/b.txt", "you");
 }
 
+/// `az://` names an account, and the connection string says where its service is.
+#[tokio::test(flavor = "multi_thread")]
+async fn az_places_are_where_the_connection_string_says() {
+    let mut world = World::new();
+    world.write("f.txt", "one");
+    let emulator = emulator().await;
+    world.set("AZURE_STORAGE_CONNECTION_STRING", emulator.connection_string());
+    let account = format!("az://{}", emulator.account());
+    let ran = world.run(&["copy", "f.txt", &format!("{account}/box/x/"), "--create-container"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(names(&world, &format!("{account}/box")), ["x/f.txt"]);
+}
+
 /// The rule of docs/landing.md, as `--dry-run` tells it (case 35 and semantics 17).
 #[test]
 fn a_dry_run_tells_where_things_land() {

@@ -113,6 +113,7 @@ async fn access_that_is_refused_before_the_first_request() {
             &["copy", "f.txt", &late],
             &["copy", "f.txt", &early],
             &["copy", "f.txt", &reads],
+            &["copy", "f.txt", &reads, "--dry-run"],
             &["copy", "f.txt", &https],
             &["copy", "f.txt", &untagged, "--blob-tags", "a=b"],
             &["list", &writes],
