@@ -70,7 +70,7 @@ pub(crate) async fn run(job: Job, named: Named, stats: Arc<Stats>, context: &Con
     let teller = Arc::new(Teller { out: Arc::clone(out), failures: AtomicU64::new(0) });
     let progress = Progress::new(Some(teller));
     let started = Instant::now();
-    let (result, signal) = watch(job, &progress, &id, context).await;
+    let (result, signal) = watch(job, &progress, &stats, &id, context).await;
     let elapsed = started.elapsed();
     if let Some(which) = signal {
         say_what_is_kept(out, which);
@@ -97,7 +97,13 @@ pub(crate) async fn run(job: Job, named: Named, stats: Arc<Stats>, context: &Con
 }
 
 /// Drives the engine and the meter until the engine is done.
-async fn watch(job: Job, progress: &Arc<Progress>, id: &str, context: &Context) -> (Result<Summary>, Option<Which>) {
+async fn watch(
+    job: Job,
+    progress: &Arc<Progress>,
+    stats: &Stats,
+    id: &str,
+    context: &Context,
+) -> (Result<Summary>, Option<Which>) {
     let out = &context.out;
     let (stopper, stop) = stop::channel();
     let mut engine = std::pin::pin!(engine::run(job, Arc::clone(progress), stop));
@@ -112,8 +118,8 @@ async fn watch(job: Job, progress: &Arc<Progress>, id: &str, context: &Context) 
     let result = loop {
         tokio::select! {
             result = &mut engine => break result,
-            _ = lines.tick() => beat(out, &mut meter, started, &counts(progress), id),
-            _ = bar.tick(), if has_bar => out.move_bar(&counts(progress), &meter),
+            _ = lines.tick() => beat(out, &mut meter, started, &counts(progress, stats), id),
+            _ = bar.tick(), if has_bar => out.move_bar(&counts(progress, stats), &meter),
             which = context.signals.reached(signals + 1) => {
                 signals += 1;
                 signal.get_or_insert(which);
@@ -132,7 +138,7 @@ async fn watch(job: Job, progress: &Arc<Progress>, id: &str, context: &Context) 
         }
     };
     // The last line tells the whole, however short the job was.
-    beat(out, &mut meter, started, &counts(progress), id);
+    beat(out, &mut meter, started, &counts(progress, stats), id);
     out.end_bar();
     (result, signal)
 }
@@ -142,7 +148,7 @@ fn beat(out: &Output, meter: &mut Meter, started: Instant, counts: &Counts, id: 
     out.progress(counts, rate, || Event::Progress(ProgressLine::new(id, counts, rate)));
 }
 
-fn counts(progress: &Progress) -> Counts {
+fn counts(progress: &Progress, stats: &Stats) -> Counts {
     let now = progress.snapshot();
     Counts {
         listed: now.listed,
@@ -152,6 +158,7 @@ fn counts(progress: &Progress) -> Counts {
         skipped: now.skipped,
         bytes_listed: now.bytes_known,
         bytes_done: now.bytes_sent,
+        bytes_on_wire: stats.bytes_sent.load(Relaxed),
         listing: !now.listing_done,
     }
 }
@@ -162,10 +169,7 @@ fn say_what_is_kept(out: &Output, which: Which) {
         Which::Interrupt => "interrupted",
         Which::Terminate => "told to terminate",
     };
-    out.warn(&format!(
-        "{reason}: blobs that are done stay, blocks sent of others are kept by the service for a week; to go on: {}",
-        command.join(" ")
-    ));
+    out.warn(&format!("{reason}: blobs that are done stay, of others nothing is visible; to start again: {}", command.join(" ")));
 }
 
 /// An argument as a POSIX shell takes it.

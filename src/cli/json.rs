@@ -252,7 +252,7 @@ mod tests {
                 Event::Serving {
                     url: "http://127.0.0.1:10000/devstoreaccount1".into(),
                     account: "devstoreaccount1".into(),
-                    connection_string: "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=REDACTED;\
+                    connection_string: "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=<KEY>;\
                                         BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1;"
                         .into(),
                 },

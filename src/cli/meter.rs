@@ -1,7 +1,8 @@
 //! Progress as text: the line AzCopy users know, and what stands in the bar under it. Pure: takes counts and times, gives strings.
 //!
-//! Rates count acknowledged bytes only, so that the last line equals the total; what retries send again does not show as
-//! progress. `Mb/s` are decimal megabits a second.
+//! Progress counts acknowledged bytes only, each once, so that the last line equals the total. The rate counts what goes over the
+//! wire, as AzCopy's does: it is right from the first second on, also where one block takes longer than that. `Mb/s` are decimal
+//! megabits a second.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -32,6 +33,8 @@ pub(crate) struct Counts {
     pub(crate) bytes_listed: u64,
     /// Bytes the destination has acknowledged.
     pub(crate) bytes_done: u64,
+    /// Bytes that went over the wire, heads and what was sent again included.
+    pub(crate) bytes_on_wire: u64,
     /// Whether the source is still being listed.
     pub(crate) listing: bool,
 }
@@ -74,7 +77,7 @@ impl Meter {
     /// before, in Mb/s.
     pub(crate) fn beat(&mut self, at: Duration, counts: &Counts) -> f64 {
         let rate = self.rate(at, counts);
-        self.last = (at, counts.bytes_done);
+        self.last = (at, counts.bytes_on_wire);
         if self.rates.len() == RATES_KEPT {
             self.rates.pop_front();
         }
@@ -84,7 +87,7 @@ impl Meter {
 
     /// Mb/s since the last beat.
     pub(crate) fn rate(&self, at: Duration, counts: &Counts) -> f64 {
-        mbps(counts.bytes_done.saturating_sub(self.last.1), at.saturating_sub(self.last.0))
+        mbps(counts.bytes_on_wire.saturating_sub(self.last.1), at.saturating_sub(self.last.0))
     }
 
     /// What stands behind the bar: rate for people, time left, and the rates of the last minute as a sparkline.
@@ -168,6 +171,7 @@ mod tests {
         skipped: 2,
         bytes_listed: 4_000_000,
         bytes_done: 500_000,
+        bytes_on_wire: 500_000,
         listing: true,
     };
 
@@ -179,7 +183,7 @@ mod tests {
             line(&HALF, rate),
             "12.5 %, 4 Done, 1 Failed, 7 Pending, 2 Skipped, 14 Total (scanning...), 2-sec Throughput (Mb/s): 2"
         );
-        let more = Counts { bytes_done: 1_234_567, listing: false, ..HALF };
+        let more = Counts { bytes_done: 1_234_567, bytes_on_wire: 1_234_567, listing: false, ..HALF };
         let rate = meter.beat(EVERY * 2, &more);
         assert_eq!(
             line(&more, rate),
@@ -214,6 +218,7 @@ mod tests {
         let mut counts = Counts { bytes_listed: 1_000_000_000, opened: 1, listed: 1, ..Counts::default() };
         for beat in 1..=3u32 {
             counts.bytes_done += 50_000_000 * u64::from(beat);
+            counts.bytes_on_wire = counts.bytes_done;
             meter.beat(EVERY * beat, &counts);
         }
         assert_eq!(meter.tail(&counts), "400.0 Mb/s  ETA 0:14  ▃▆█");

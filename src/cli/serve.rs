@@ -65,7 +65,7 @@ pub(crate) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit> {
     }
     let emulator = builder.start().await.map_err(|error| explain_start(error, args))?;
     let (url, name) = (emulator.url(), emulator.account().to_owned());
-    let shown = if emulator.account() == DEV_ACCOUNT && emulator.key().expose() == DEV_KEY { DEV_KEY } else { "REDACTED" };
+    let shown = if emulator.account() == DEV_ACCOUNT && emulator.key().expose() == DEV_KEY { DEV_KEY } else { "<KEY>" };
     let connection = format!("DefaultEndpointsProtocol=http;AccountName={name};AccountKey={shown};BlobEndpoint={url};");
     context.out.data(
         || format!("Blob service at {url}\nAccount: {name}\nConnection string: {connection}\nData: {kept}\nCtrl-C ends it."),

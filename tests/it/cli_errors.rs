@@ -184,9 +184,9 @@ fn closed_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Without the lines that hold times, rates and sizes of memory.
+/// Without times, rates and sizes of memory.
 fn quiet_figures(text: &str) -> String {
     let figures = ["Elapsed Time", "memory:", "0 B in "];
     let lines = text.lines().filter(|line| !figures.iter().any(|figure| line.starts_with(figure)));
-    lines.collect::<Vec<_>>().join("\n")
+    lines.map(|line| line.split_inclusive("(Mb/s):").next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }

@@ -94,7 +94,7 @@ async fn an_interrupted_job_ends_with_its_summary() {
         assert_eq!(child.wait().unwrap().code(), Some(code));
         let summary: serde_json::Value = serde_json::from_str(rest.last().unwrap()).unwrap();
         assert_eq!((&summary["type"], &summary["status"]), (&"summary".into(), &"Cancelled".into()), "{rest:?}");
-        assert!(rest.iter().any(|line| line.contains("to go on: ")), "{rest:?}");
+        assert!(rest.iter().any(|line| line.contains("to start again: ")), "{rest:?}");
         drop(stdin);
     }
     assert!(!emulator.seen().iter().any(|seen| seen.path.ends_with("/stream") && seen.method == "PUT" && seen.query.is_empty()));
