@@ -150,22 +150,10 @@ impl<'a> Blob<'a> {
         properties::apply(attributes, replace, &mut request.headers)?;
         match self.client.send(request.checked_body(body, crc64), op_for(PUT_BLOCK_LIST, attributes, replace)).await {
             Ok(response) => Ok(Written(response)),
-            Err(error) if maybe_ours(&error) => match self.committed().await {
+            Err(error) if maybe_ours(&error) => match self.block_list(BlockListType::Committed).await {
                 Ok(Some((list, response))) if list.committed.iter().map(|b| &b.id).eq(ids.iter()) => Ok(Written(response)),
                 other => Err(unsettled(error, other.err())),
             },
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn committed(&self) -> Result<Option<(BlockList, Response)>> {
-        let request = self.request(Method::GET).query("comp", "blocklist").query("blocklisttype", "committed");
-        match self.client.send(request, GET_BLOCK_LIST).await {
-            Ok(response) => {
-                let list = BlockList::parse(&response.body).map_err(|e| self.client.bad_answer(GET_BLOCK_LIST, &self.path, e))?;
-                Ok(Some((list, response)))
-            }
-            Err(error) if error.kind() == Kind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -175,10 +163,15 @@ impl<'a> Blob<'a> {
     /// # Errors
     /// `BadAnswer`, and those of [`Client::send`](super::client::Client::send).
     pub async fn get_block_list(&self, which: BlockListType) -> Result<Option<BlockList>> {
+        Ok(self.block_list(which).await?.map(|(list, _)| list))
+    }
+
+    async fn block_list(&self, which: BlockListType) -> Result<Option<(BlockList, Response)>> {
         let request = self.request(Method::GET).query("comp", "blocklist").query("blocklisttype", which.as_str());
         match self.client.send(request, GET_BLOCK_LIST).await {
             Ok(response) => {
-                BlockList::parse(&response.body).map(Some).map_err(|e| self.client.bad_answer(GET_BLOCK_LIST, &self.path, e))
+                let list = BlockList::parse(&response.body).map_err(|e| self.client.bad_answer(GET_BLOCK_LIST, &self.path, e))?;
+                Ok(Some((list, response)))
             }
             Err(error) if error.kind() == Kind::NotFound => Ok(None),
             Err(error) => Err(error),
