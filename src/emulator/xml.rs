@@ -1,8 +1,10 @@
-//! The XML of requests and answers: a small tree for reading, escaping for writing.
+//! The XML of requests and answers: a small tree for reading, elements for writing.
 //!
-//! Apart from `rest::model` on purpose: the client's reader and writer and these check each other.
+//! What requests say is read apart from `rest::model` on purpose, and so are the documents of answers composed: the client's side
+//! and this one check each other. How an element is written and escaped is the same for both.
 
 use super::errors::{Failure, Outcome};
+pub(crate) use crate::rest::model::xml::{push_element as element, push_escaped as escape};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
@@ -114,33 +116,6 @@ fn position(source: &[u8], at: usize) -> (u64, u64) {
 
 /// The service's first bytes of a document: byte order mark and declaration.
 pub(crate) const HEADER: &str = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?>";
-
-/// Appends text with the characters XML reserves in text replaced; quotes stay, as in the service's ETags.
-pub(crate) fn escape(out: &mut String, text: &str) {
-    for c in text.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            c => out.push(c),
-        }
-    }
-}
-
-/// Appends `<name>text</name>`, or `<name />` for no text.
-pub(crate) fn element(out: &mut String, name: &str, text: &str) {
-    out.push('<');
-    out.push_str(name);
-    if text.is_empty() {
-        out.push_str(" />");
-        return;
-    }
-    out.push('>');
-    escape(out, text);
-    out.push_str("</");
-    out.push_str(name);
-    out.push('>');
-}
 
 /// Whether XML 1.0 can carry the character.
 pub(crate) fn legal(c: char) -> bool {
