@@ -58,6 +58,28 @@ impl Nonce {
     }
 }
 
+/// One upload of one object: what all its blocks' names share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Writer {
+    fingerprint: Fingerprint,
+    nonce: Nonce,
+}
+
+impl Writer {
+    /// A writer of its own for a source of this length, time and block size.
+    ///
+    /// # Errors
+    /// Those of [`Nonce::random`].
+    pub fn new(len: Option<u64>, modified: Option<SystemTime>, block_size: u64) -> Result<Self> {
+        Ok(Writer { fingerprint: Fingerprint::new(len, modified, block_size), nonce: Nonce::random()? })
+    }
+
+    /// The name of its block `index`.
+    pub fn block(&self, index: u32, crc64: u64) -> BlockName {
+        BlockName { fingerprint: self.fingerprint, nonce: self.nonce, index, crc64 }
+    }
+}
+
 /// A block id taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockName {

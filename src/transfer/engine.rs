@@ -7,7 +7,7 @@
 use crate::chunks::Chunks;
 use crate::endpoint::{BlockId, Finish, Found, Item, Limits, Payload, Reader, Sink, Source};
 use crate::error::{Error, Kind, Result};
-use crate::transfer::block_id::{BlockName, Fingerprint, Nonce};
+use crate::transfer::block_id::Writer;
 use crate::transfer::budget::Budget;
 use crate::transfer::md5;
 use crate::transfer::object::{Cut, Object, cause};
@@ -350,19 +350,23 @@ impl Shared {
 
     /// Stages data that is in memory as blocks, one after the other: what is left to do when it was refused in one piece.
     async fn stage(&self, item: &Item, data: &Chunks, size: u64, modified: Option<SystemTime>) -> Result<Vec<BlockId>> {
-        let fingerprint = Fingerprint::new(Some(data.len()), modified, size);
-        let nonce = Nonce::random()?;
+        let writer = Writer::new(Some(data.len()), modified, size)?;
         let mut ids = Vec::new();
         for (index, offset) in (0u32..).zip((0..data.len()).step_by(usize::try_from(size).unwrap_or(usize::MAX))) {
             let block = data.slice(offset, size.min(data.len() - offset));
-            let (len, crc64) = (block.len(), block.crc64());
-            let id = BlockName { fingerprint, nonce, index, crc64 }.build();
-            let put = self.job.sink.put_block(&item.target, id, Payload { data: block, crc64 }).await;
-            put.map_err(|e| e.context(format!("cannot put block {index} of {}", item.source)))?;
-            self.progress.sent(len);
-            ids.push(id);
+            ids.push(self.stage_block(item, &writer, index, block).await?);
         }
         Ok(ids)
+    }
+
+    /// Stages one block under a name of its own; its bytes count once they are acknowledged.
+    pub(super) async fn stage_block(&self, item: &Item, writer: &Writer, index: u32, data: Chunks) -> Result<BlockId> {
+        let (len, crc64) = (data.len(), data.crc64());
+        let id = writer.block(index, crc64).build();
+        let put = self.job.sink.put_block(&item.target, id, Payload { data, crc64 }).await;
+        put.map_err(|e| e.context(format!("cannot put block {index} of {}", item.source)))?;
+        self.progress.sent(len);
+        Ok(id)
     }
 
     /// Counts an object's end. What would befall every other object as well ends the job.

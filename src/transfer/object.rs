@@ -4,9 +4,9 @@
 //! object, once, and its other blocks are not sent any more. What is committed already under that name stays as it was.
 
 use crate::attributes::Replace;
-use crate::endpoint::{Facts, Finish, Item, Payload, Reader};
+use crate::endpoint::{Facts, Finish, Item, Reader};
 use crate::error::{Error, Kind, Result};
-use crate::transfer::block_id::{BlockName, Fingerprint, Nonce};
+use crate::transfer::block_id::Writer;
 use crate::transfer::engine::{Done, Shared};
 use crate::transfer::md5::Hashing;
 use crate::transfer::staged::{Staged, Total};
@@ -25,8 +25,7 @@ pub(super) struct Object {
     item: Item,
     reader: Arc<dyn Reader>,
     cut: Cut,
-    fingerprint: Fingerprint,
-    nonce: Nonce,
+    writer: Writer,
     replace: Replace,
     staged: Mutex<Staged>,
     hashing: Mutex<Option<Hashing>>,
@@ -37,8 +36,7 @@ impl Object {
     pub(super) fn new(item: Item, reader: Arc<dyn Reader>, cut: Cut, replace: Replace, put_md5: bool) -> Result<Self> {
         let Facts { len, modified } = reader.facts();
         Ok(Object {
-            fingerprint: Fingerprint::new(len, modified, cut.block_size),
-            nonce: Nonce::random()?,
+            writer: Writer::new(len, modified, cut.block_size)?,
             staged: Mutex::new(Staged::of(Total { count: cut.count, bytes: cut.len })),
             hashing: Mutex::new(put_md5.then(|| Hashing::start(Arc::clone(&reader), cut.len))),
             failed: AtomicBool::new(false),
@@ -87,11 +85,7 @@ impl Object {
         if data.len() != len {
             return Err(Error::new(Kind::SourceChanged, format!("{} has become shorter while it was read", self.item.source)));
         }
-        let crc64 = data.crc64();
-        let id = BlockName { fingerprint: self.fingerprint, nonce: self.nonce, index, crc64 }.build();
-        let put = shared.job.sink.put_block(&self.item.target, id, Payload { data, crc64 }).await;
-        put.map_err(|e| e.context(format!("cannot put block {index} of {}", self.item.source)))?;
-        shared.progress.sent(len);
+        let id = shared.stage_block(&self.item, &self.writer, index, data).await?;
         let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
         staged.enter(index, id, len)?;
         staged.take_complete()

@@ -5,9 +5,9 @@
 
 use crate::attributes::Replace;
 use crate::chunks::Chunks;
-use crate::endpoint::{BlockId, Finish, Item, Payload, Reader};
+use crate::endpoint::{BlockId, Finish, Item, Reader};
 use crate::error::{Error, Kind, Result};
-use crate::transfer::block_id::{BlockName, Fingerprint, Nonce};
+use crate::transfer::block_id::Writer;
 use crate::transfer::budget::Permit;
 use crate::transfer::engine::{Done, Shared};
 use crate::transfer::md5;
@@ -43,8 +43,7 @@ pub(super) struct Block {
 pub(super) struct Stream {
     item: Item,
     reader: Arc<dyn Reader>,
-    fingerprint: Fingerprint,
-    nonce: Nonce,
+    writer: Writer,
     replace: Replace,
     turn: tokio::sync::Mutex<Turn>,
     staged: Mutex<Staged>,
@@ -56,8 +55,7 @@ impl Stream {
     pub(super) fn new(item: Item, reader: Arc<dyn Reader>, replace: Replace, shared: &Shared) -> Result<Self> {
         let hash = shared.job.tuning.put_md5.then(md5::Running::default);
         Ok(Stream {
-            fingerprint: Fingerprint::new(None, reader.facts().modified, shared.job.tuning.block_size),
-            nonce: Nonce::random()?,
+            writer: Writer::new(None, reader.facts().modified, shared.job.tuning.block_size)?,
             turn: tokio::sync::Mutex::new(Turn { hash, ..Turn::default() }),
             staged: Mutex::default(),
             hash: Mutex::default(),
@@ -147,11 +145,8 @@ impl Stream {
         if self.failed.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let (len, crc64) = (data.len(), data.crc64());
-        let id = BlockName { fingerprint: self.fingerprint, nonce: self.nonce, index, crc64 }.build();
-        let put = shared.job.sink.put_block(&self.item.target, id, Payload { data, crc64 }).await;
-        put.map_err(|e| e.context(format!("cannot put block {index} of {}", self.item.source)))?;
-        shared.progress.sent(len);
+        let len = data.len();
+        let id = shared.stage_block(&self.item, &self.writer, index, data).await?;
         let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
         staged.enter(index, id, len)?;
         staged.take_complete()
