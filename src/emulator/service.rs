@@ -106,13 +106,13 @@ impl Service {
     pub(crate) async fn answer(&self, head: &Head, body: &mut Body<'_>) -> Answer {
         let now = time::ticks((self.clock)());
         let request_id = self.request_id(now);
-        let version = self.version(head);
+        let known = self.version(head);
+        let version = *known.as_ref().unwrap_or(&VERSIONS[VERSIONS.len() - 1]);
         // Between the head and its meaning: what is to disturb requests by plan (delays, refusals, cuts) belongs here.
-        let outcome = match version {
+        let outcome = match known {
             Ok(version) => self.serve(head, body, version, now, &request_id).await,
             Err(failure) => Err(failure),
         };
-        let version = self.version(head).unwrap_or(VERSIONS[VERSIONS.len() - 1]);
         // A token for another service does not get as far as this one: what refuses it knows no version [R].
         let in_front = matches!(&outcome, Err(failure) if failure.code() == e::SERVICE_MISMATCH);
         let mut answer = outcome.unwrap_or_else(|failure| failure.answer(&request_id, now, version));
