@@ -188,11 +188,6 @@ impl Client {
         &self.0.location
     }
 
-    /// Name of the credential in use, for messages.
-    pub fn credential_name(&self) -> &'static str {
-        self.0.credential.name()
-    }
-
     /// Refuses what the credential cannot do as far as can be told without asking the service.
     ///
     /// # Errors
