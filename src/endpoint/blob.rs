@@ -3,9 +3,9 @@
 //! One request for a whole object, nothing asked before or after; all properties travel in the request that creates the blob.
 
 use crate::attributes::Attributes;
-use crate::endpoint::{BlockId, Facts, Finish, Limits, Payload, Sink, Task, mime};
+use crate::endpoint::{BlockId, Facts, Finish, Limits, Payload, Receipt, Sink, Task, mime};
 use crate::error::Result;
-use crate::rest::blob::Blob;
+use crate::rest::blob::{Blob, Written};
 use crate::rest::client::Client;
 use crate::rest::location::Location;
 use crate::rest::names::check_blob_name;
@@ -77,22 +77,22 @@ impl Sink for BlobSink {
         check_blob_name(target)
     }
 
-    fn put<'a>(&'a self, target: &'a str, payload: Payload, finish: Finish) -> Task<'a, Result<()>> {
+    fn put<'a>(&'a self, target: &'a str, payload: Payload, finish: Finish) -> Task<'a, Result<Receipt>> {
         Box::pin(async move {
             let attributes = self.attributes(target, finish);
-            self.blob(target).put_blob(&payload.data, payload.crc64, &attributes, finish.replace).await.map(drop)
+            self.blob(target).put_blob(&payload.data, payload.crc64, &attributes, finish.replace).await.map(receipt)
         })
     }
 
-    fn put_block<'a>(&'a self, target: &'a str, id: BlockId, payload: Payload) -> Task<'a, Result<()>> {
-        Box::pin(async move { self.blob(target).put_block(&wire_id(&id), &payload.data, payload.crc64).await })
+    fn put_block<'a>(&'a self, target: &'a str, id: BlockId, payload: Payload) -> Task<'a, Result<Receipt>> {
+        Box::pin(async move { self.blob(target).put_block(&wire_id(&id), &payload.data, payload.crc64).await.map(receipt) })
     }
 
-    fn commit<'a>(&'a self, target: &'a str, ids: &'a [BlockId], finish: Finish) -> Task<'a, Result<()>> {
+    fn commit<'a>(&'a self, target: &'a str, ids: &'a [BlockId], finish: Finish) -> Task<'a, Result<Receipt>> {
         Box::pin(async move {
             let ids: Vec<String> = ids.iter().map(wire_id).collect();
             let attributes = self.attributes(target, finish);
-            self.blob(target).put_block_list(&ids, &attributes, finish.replace).await.map(drop)
+            self.blob(target).put_block_list(&ids, &attributes, finish.replace).await.map(receipt)
         })
     }
 
@@ -106,6 +106,10 @@ impl Sink for BlobSink {
     fn describe(&self, target: &str) -> String {
         self.place.safe_blob(target).to_string()
     }
+}
+
+fn receipt(written: Written) -> Receipt {
+    Receipt { attempts: written.attempts() }
 }
 
 /// 44 characters of base64, the form of the query parameter (before it is percent-encoded) and of the list.

@@ -128,6 +128,20 @@ pub struct Finish {
     pub replace: Replace,
 }
 
+/// What an acknowledged write took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Receipt {
+    /// Requests sent, 1 at least: more where some were sent again.
+    pub attempts: u32,
+}
+
+impl Receipt {
+    /// Requests beyond the first.
+    pub fn retries(self) -> u32 {
+        self.attempts.saturating_sub(1)
+    }
+}
+
 /// What a sink can take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -151,13 +165,13 @@ pub trait Sink: Send + Sync {
     fn check_name(&self, target: &str) -> Result<()>;
 
     /// Writes a whole object in one go, atomically. Dropping the future leaves the old object or the new one.
-    fn put<'a>(&'a self, target: &'a str, payload: Payload, finish: Finish) -> Task<'a, Result<()>>;
+    fn put<'a>(&'a self, target: &'a str, payload: Payload, finish: Finish) -> Task<'a, Result<Receipt>>;
 
     /// Stages one block; invisible until [`Sink::commit`]. Any order, many at a time; staging the same id again replaces it.
-    fn put_block<'a>(&'a self, target: &'a str, id: BlockId, payload: Payload) -> Task<'a, Result<()>>;
+    fn put_block<'a>(&'a self, target: &'a str, id: BlockId, payload: Payload) -> Task<'a, Result<Receipt>>;
 
     /// Makes the object from staged blocks, in this order, atomically. Called once, after every block was acknowledged.
-    fn commit<'a>(&'a self, target: &'a str, ids: &'a [BlockId], finish: Finish) -> Task<'a, Result<()>>;
+    fn commit<'a>(&'a self, target: &'a str, ids: &'a [BlockId], finish: Finish) -> Task<'a, Result<Receipt>>;
 
     /// Whether an object is there, and since when. Called only where `--overwrite` needs it before many blocks are sent.
     fn look<'a>(&'a self, target: &'a str) -> Task<'a, Result<Option<Facts>>>;

@@ -154,7 +154,7 @@ mod tests {
     fn response(status: u16, headers: &[(&'static str, &str)], body: &str) -> Response {
         let headers: HeaderMap =
             headers.iter().map(|(n, v)| (HeaderName::from_static(n), HeaderValue::from_str(v).unwrap())).collect();
-        Response { status: StatusCode::from_u16(status).unwrap(), headers, body: body.to_owned().into() }
+        Response { status: StatusCode::from_u16(status).unwrap(), headers, body: body.to_owned().into(), attempts: 1 }
     }
 
     #[test]

@@ -20,11 +20,16 @@ pub struct Blob<'a> {
     path: String,
 }
 
-/// What a write that made or replaced a blob answered.
+/// What a write answered. Only one that made or replaced a blob names its ETag and last change.
 #[derive(Debug, Clone)]
 pub struct Written(Response);
 
 impl Written {
+    /// Requests it took, 1 at least: more where some were sent again.
+    pub fn attempts(&self) -> u32 {
+        self.0.attempts
+    }
+
     /// ETag without quotes.
     pub fn etag(&self) -> Option<&str> {
         self.0.header("etag").map(unquoted)
@@ -116,7 +121,9 @@ impl<'a> Blob<'a> {
         match self.client.send(request.checked_body(data.clone(), crc64), op_for(PUT_BLOB, attributes, replace)).await {
             Ok(response) => Ok(Written(response)),
             Err(error) if maybe_ours(&error) => match self.get_properties().await {
-                Ok(Some(there)) if there.content_length() == Some(data.len()) && same_md5(&there, data) => Ok(Written(there.0)),
+                Ok(Some(there)) if there.content_length() == Some(data.len()) && same_md5(&there, data) => {
+                    Ok(settled(there.0, &error))
+                }
                 other => Err(unsettled(error, other.err())),
             },
             Err(error) => Err(error),
@@ -129,9 +136,9 @@ impl<'a> Blob<'a> {
     /// # Errors
     /// `TooLarge` over 4000 MiB, `Conflict` (lease, archived, other blob type), `Corrupt`, and those of
     /// [`Client::send`](super::client::Client::send).
-    pub async fn put_block(&self, id: &str, data: &Chunks, crc64: u64) -> Result<()> {
+    pub async fn put_block(&self, id: &str, data: &Chunks, crc64: u64) -> Result<Written> {
         let request = self.request(Method::PUT).query("comp", "block").query("blockid", id);
-        self.client.send(request.checked_body(data.clone(), crc64), PUT_BLOCK).await.map(drop)
+        self.client.send(request.checked_body(data.clone(), crc64), PUT_BLOCK).await.map(Written)
     }
 
     /// Put Block List: makes the blob from these staged or committed blocks (`Latest`), in this order, atomically, with all its
@@ -151,7 +158,9 @@ impl<'a> Blob<'a> {
         match self.client.send(request.checked_body(body, crc64), op_for(PUT_BLOCK_LIST, attributes, replace)).await {
             Ok(response) => Ok(Written(response)),
             Err(error) if maybe_ours(&error) => match self.block_list(BlockListType::Committed).await {
-                Ok(Some((list, response))) if list.committed.iter().map(|b| &b.id).eq(ids.iter()) => Ok(Written(response)),
+                Ok(Some((list, response))) if list.committed.iter().map(|b| &b.id).eq(ids.iter()) => {
+                    Ok(settled(response, &error))
+                }
                 other => Err(unsettled(error, other.err())),
             },
             Err(error) => Err(error),
@@ -212,6 +221,11 @@ impl<'a> Blob<'a> {
 /// Whether a condition failed on a later try, so that an earlier one may have met it.
 fn maybe_ours(error: &Error) -> bool {
     error.kind() == Kind::AlreadyExists && error.attempts().is_some()
+}
+
+/// An earlier try did it, as looking showed; the tries count, and not the look.
+fn settled(looked: Response, error: &Error) -> Written {
+    Written(Response { attempts: error.attempts().map_or(1, |tries| tries.count), ..looked })
 }
 
 fn same_md5(there: &BlobProperties, data: &Chunks) -> bool {

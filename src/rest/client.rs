@@ -214,7 +214,7 @@ impl Client {
         loop {
             inner.brake.wait().await;
             let trouble = match inner.attempt(&request, op, &mut story).await? {
-                Outcome::Done(response) => return Ok(response),
+                Outcome::Done(response) => return Ok(Response { attempts: story.sent, ..response }),
                 Outcome::AtOnce => continue,
                 Outcome::Trouble(trouble) => trouble,
             };

@@ -32,6 +32,8 @@ pub struct Response {
     pub headers: HeaderMap,
     /// Body.
     pub body: Bytes,
+    /// Requests sent until it came, 1 at least: more where some were sent again.
+    pub attempts: u32,
 }
 
 impl Response {

@@ -185,7 +185,7 @@ impl Transport {
                 Some(Err(error)) => return Err(Lost::Error { sent: true, cause: error.into() }),
             }
         }
-        Ok(Response { status: head.status, headers: head.headers, body: collected.into_bytes() })
+        Ok(Response { status: head.status, headers: head.headers, body: collected.into_bytes(), attempts: 1 })
     }
 }
 

@@ -5,15 +5,15 @@
 //! may be in memory is taken from the budget before it is read.
 
 use crate::chunks::Chunks;
-use crate::endpoint::{BlockId, Finish, Found, Item, Limits, Payload, Reader, Sink, Source};
+use crate::endpoint::{BlockId, Finish, Found, Item, Limits, Payload, Reader, Receipt, Sink, Source};
 use crate::error::{Error, Kind, Result};
 use crate::transfer::block_id::Writer;
 use crate::transfer::budget::Budget;
 use crate::transfer::md5;
 use crate::transfer::object::{Cut, Object, cause};
-use crate::transfer::overwrite::{Gate, Look, Prompt};
+use crate::transfer::overwrite::{Gate, Look, Prompt, Written};
 use crate::transfer::plan::{Plan, Tuning, plan, smaller_block};
-use crate::transfer::progress::{Progress, Snapshot};
+use crate::transfer::progress::{Course, Progress, Snapshot};
 use crate::transfer::queue::{Queue, Work};
 use crate::transfer::stop::{Phase, Stop};
 use crate::transfer::stream::Stream;
@@ -132,7 +132,9 @@ async fn list(shared: Arc<Shared>) -> Result<()> {
         // Taken in here, so that a closed queue drops it and the source sees that nobody listens.
         let mut receiver = std::mem::replace(&mut receiver, mpsc::channel(1).1);
         while let Some(batch) = receiver.recv().await {
-            if !shared.queue.push(shared.sort(batch)).await {
+            // One clock reading a batch.
+            let queued = SystemTime::now();
+            if !shared.queue.push(shared.sort(batch, queued), queued).await {
                 return;
             }
         }
@@ -156,7 +158,7 @@ async fn list(shared: Arc<Shared>) -> Result<()> {
 async fn lane(shared: Arc<Shared>) -> Result<()> {
     while shared.stop.phase() == Phase::Run {
         match shared.queue.next().await {
-            Work::Item(item) => shared.start(item).await?,
+            Work::Item(item, queued) => shared.start(item, queued).await?,
             Work::Block(object, index) => shared.block(&object, index).await?,
             Work::Turn(stream) => shared.turn(&stream).await?,
             Work::Wait => {}
@@ -168,21 +170,23 @@ async fn lane(shared: Arc<Shared>) -> Result<()> {
 
 impl Shared {
     /// Counts a batch and keeps the objects.
-    fn sort(&self, batch: Vec<Found>) -> Vec<Item> {
+    fn sort(&self, batch: Vec<Found>, queued: SystemTime) -> Vec<Item> {
+        let course = Course::queued(queued);
         self.progress.listed(batch.len() as u64);
         let mut items = Vec::with_capacity(batch.len());
         for found in batch {
             match found {
                 Found::Item(item) => items.push(item),
-                Found::Skipped { name, reason } => self.progress.skipped(&name, None, reason),
-                Found::Failed { name, error } => self.progress.failed(&name, None, error),
+                Found::Skipped { name, reason } => self.progress.skipped(&name, None, course, reason),
+                Found::Failed { name, error } => self.progress.failed(&name, None, course, error),
             }
         }
         items
     }
 
     /// Opens an object; moves it if it goes in one request, and shares it out otherwise.
-    async fn start(&self, item: Item) -> Result<()> {
+    async fn start(&self, item: Item, queued: SystemTime) -> Result<()> {
+        let mut course = Course { started: Some(SystemTime::now()), ..Course::queued(queued) };
         let opened = match self.job.sink.check_name(&item.target) {
             Ok(()) => self.job.source.open(&item).await,
             Err(error) => Err(error),
@@ -191,38 +195,40 @@ impl Shared {
             Ok(reader) => reader,
             Err(error) => {
                 self.queue.planned();
-                return self.settle(&item, Err(error));
+                return self.settle(&item, course, Err(error));
             }
         };
+        course.facts = Some(reader.facts());
         self.progress.opened();
-        let Some(len) = reader.facts().len else { return self.start_stream(item, Arc::from(reader)).await };
+        let Some(len) = reader.facts().len else { return self.start_stream(item, course, Arc::from(reader)).await };
         self.progress.known(len);
         let tuning = Tuning { whole_limit: self.whole_limit.load(Ordering::Relaxed), ..self.job.tuning };
         match plan(len, &tuning, &self.limits) {
             Ok(Plan::Whole) => {
                 self.queue.planned();
-                let result = self.move_whole(&item, &*reader, len).await;
-                self.settle(&item, result.map_err(|e| cause(e, &*reader)))
+                let result = self.move_whole(&item, &mut course, &*reader, len).await;
+                self.settle(&item, course, result.map_err(|e| cause(e, &*reader)))
             }
             Ok(Plan::Blocks { block_size, count }) => {
-                self.start_object(item, Arc::from(reader), Cut { len, block_size, count }).await
+                course.blocks = count;
+                self.start_object(item, course, Arc::from(reader), Cut { len, block_size, count }).await
             }
             Err(error) => {
                 self.queue.planned();
                 let error = error.context(format!("cannot send {}", item.source));
-                self.settle(&item, Err(error))
+                self.settle(&item, course, Err(error))
             }
         }
     }
 
-    async fn start_object(&self, item: Item, reader: Arc<dyn Reader>, cut: Cut) -> Result<()> {
+    async fn start_object(&self, item: Item, course: Course, reader: Arc<dyn Reader>, cut: Cut) -> Result<()> {
         let look = self.gate.look(&*self.job.sink, &item.target, reader.facts().modified).await;
         let error = match look {
             Ok(Look::Skip(reason)) => {
                 self.queue.planned();
-                return self.settle(&item, Ok(Done::Skipped(reason)));
+                return self.settle(&item, course, Ok(Done::Skipped(reason)));
             }
-            Ok(Look::Go(replace)) => match Object::new(item.clone(), reader, cut, replace, self.job.tuning.put_md5) {
+            Ok(Look::Go(replace)) => match Object::new((item.clone(), course), reader, cut, replace, self.job.tuning.put_md5) {
                 Ok(object) => {
                     self.queue.add_object(Arc::new(object));
                     return Ok(());
@@ -232,12 +238,12 @@ impl Shared {
             Err(error) => error,
         };
         self.queue.planned();
-        self.settle(&item, Err(error))
+        self.settle(&item, course, Err(error))
     }
 
-    async fn start_stream(&self, item: Item, reader: Arc<dyn Reader>) -> Result<()> {
+    async fn start_stream(&self, item: Item, mut course: Course, reader: Arc<dyn Reader>) -> Result<()> {
         let replace = self.gate.condition(reader.facts().modified);
-        let first = match Stream::new(item.clone(), reader, replace, self) {
+        let first = match Stream::new((item.clone(), course), reader, replace, self) {
             Ok(stream) => stream.read(self).await.map(|block| (stream, block)),
             Err(error) => Err(error),
         };
@@ -250,15 +256,15 @@ impl Shared {
             }
             Err(error) => {
                 self.queue.planned();
-                return self.settle(&item, Err(error));
+                return self.settle(&item, course, Err(error));
             }
         };
         match block.into_whole(self.whole_limit.load(Ordering::Relaxed).min(self.limits.whole)) {
             Ok((data, _permit)) => {
                 self.queue.planned();
                 let finish = Finish { content_md5: stream.content_md5(), replace: stream.replace() };
-                let result = self.put(&item, Payload { crc64: data.crc64(), data }, finish, None).await;
-                self.settle(&item, result)
+                let result = self.put(&item, &mut course, Payload { crc64: data.crc64(), data }, finish).await;
+                self.settle(&item, course, result)
             }
             Err(block) => {
                 let (stream, last) = (Arc::new(stream), block.is_last());
@@ -280,7 +286,7 @@ impl Shared {
                 if result.is_err() {
                     self.queue.drop_object(object);
                 }
-                self.settle(object.item(), result)
+                self.settle(object.item(), object.course(), result)
             }
         }
     }
@@ -307,22 +313,22 @@ impl Shared {
         if result.is_err() {
             self.queue.drop_stream(stream);
         }
-        self.settle(stream.item(), result)
+        self.settle(stream.item(), stream.course(), result)
     }
 
     /// Moves an object in one request.
-    async fn move_whole(&self, item: &Item, reader: &dyn Reader, len: u64) -> Result<Done> {
+    async fn move_whole(&self, item: &Item, course: &mut Course, reader: &dyn Reader, len: u64) -> Result<Done> {
         let _permit = self.budget.acquire(len).await;
         let data = reader.read(0, len).await?;
         let content_md5 = self.job.tuning.put_md5.then(|| md5::of(&data));
         let payload = Payload { crc64: data.crc64(), data };
         reader.check_unchanged()?;
-        let modified = reader.facts().modified;
-        self.put(item, payload, Finish { content_md5, replace: self.gate.condition(modified) }, modified).await
+        let replace = self.gate.condition(reader.facts().modified);
+        self.put(item, course, payload, Finish { content_md5, replace }).await
     }
 
     /// Puts a whole object that is in memory; one the sink finds too large goes again in blocks.
-    async fn put(&self, item: &Item, payload: Payload, finish: Finish, modified: Option<SystemTime>) -> Result<Done> {
+    async fn put(&self, item: &Item, course: &mut Course, payload: Payload, finish: Finish) -> Result<Done> {
         let len = payload.data.len();
         let put = |replace| self.job.sink.put(&item.target, payload.clone(), Finish { replace, ..finish });
         let written = match self.gate.write(&item.target, finish.replace, put).await {
@@ -330,56 +336,66 @@ impl Shared {
                 let told = error.answer().and_then(|answer| answer.detail("MaxLimit")).and_then(|limit| limit.parse().ok());
                 let block_size = smaller_block(len, told, &self.job.tuning);
                 self.whole_limit.fetch_min(block_size, Ordering::Relaxed);
-                let ids = self.stage(item, &payload.data, block_size, modified).await?;
+                let ids = self.stage(item, course, &payload.data, block_size).await?;
                 let commit = |replace| self.job.sink.commit(&item.target, &ids, Finish { replace, ..finish });
                 self.gate.write(&item.target, finish.replace, commit).await
             }
             written => {
                 // Skipped under a condition: nothing of it was taken.
-                if matches!(written, Ok(None)) {
+                if matches!(written, Ok(Written::Done(_))) {
                     self.progress.sent(len);
                 }
                 written
             }
         };
         Ok(match written? {
-            None => Done::Moved(len),
-            Some(reason) => Done::Skipped(reason),
+            Written::Done(receipt) => {
+                course.count(receipt);
+                Done::Moved(len)
+            }
+            Written::Skipped(reason) => Done::Skipped(reason),
         })
     }
 
     /// Stages data that is in memory as blocks, one after the other: what is left to do when it was refused in one piece.
-    async fn stage(&self, item: &Item, data: &Chunks, size: u64, modified: Option<SystemTime>) -> Result<Vec<BlockId>> {
+    async fn stage(&self, item: &Item, course: &mut Course, data: &Chunks, size: u64) -> Result<Vec<BlockId>> {
+        let modified = course.facts.and_then(|facts| facts.modified);
         let writer = Writer::new(Some(data.len()), modified, size)?;
         let mut ids = Vec::new();
         for (index, offset) in (0u32..).zip((0..data.len()).step_by(usize::try_from(size).unwrap_or(usize::MAX))) {
             let block = data.slice(offset, size.min(data.len() - offset));
-            ids.push(self.stage_block(item, &writer, index, block).await?);
+            let (id, receipt) = self.stage_block(item, &writer, index, block).await?;
+            course.count(receipt);
+            course.blocks += 1;
+            ids.push(id);
         }
         Ok(ids)
     }
 
     /// Stages one block under a name of its own; its bytes count once they are acknowledged.
-    pub(super) async fn stage_block(&self, item: &Item, writer: &Writer, index: u32, data: Chunks) -> Result<BlockId> {
+    pub(super) async fn stage_block(&self, item: &Item, writer: &Writer, index: u32, data: Chunks) -> Result<(BlockId, Receipt)> {
         let (len, crc64) = (data.len(), data.crc64());
         let id = writer.block(index, crc64).build();
         let put = self.job.sink.put_block(&item.target, id, Payload { data, crc64 }).await;
-        put.map_err(|e| e.context(format!("cannot put block {index} of {}", item.source)))?;
+        let receipt = put.map_err(|e| e.context(format!("cannot put block {index} of {}", item.source)))?;
         self.progress.sent(len);
-        Ok(id)
+        Ok((id, receipt))
     }
 
     /// Counts an object's end. What would befall every other object as well ends the job.
-    fn settle(&self, item: &Item, result: Result<Done>) -> Result<()> {
+    fn settle(&self, item: &Item, mut course: Course, result: Result<Done>) -> Result<()> {
+        if let Some(tries) = result.as_ref().err().and_then(Error::attempts) {
+            course.count(Receipt { attempts: tries.count });
+        }
         match result {
-            Ok(Done::Moved(bytes)) => self.progress.done(&item.source, &item.target, bytes),
-            Ok(Done::Skipped(reason)) => self.progress.skipped(&item.source, Some(&item.target), reason),
+            Ok(Done::Moved(bytes)) => self.progress.done(&item.source, &item.target, course, bytes),
+            Ok(Done::Skipped(reason)) => self.progress.skipped(&item.source, Some(&item.target), course, reason),
             Err(error) if error.ends_job() => {
                 // Closed here, so that no lane begins another object before `run` hears of it.
                 self.queue.close();
                 return Err(error);
             }
-            Err(error) => self.progress.failed(&item.source, Some(&item.target), error),
+            Err(error) => self.progress.failed(&item.source, Some(&item.target), course, error),
         }
         Ok(())
     }

@@ -9,8 +9,10 @@ use crate::error::{Error, Kind, Result};
 use crate::transfer::block_id::Writer;
 use crate::transfer::engine::{Done, Shared};
 use crate::transfer::md5::Hashing;
+use crate::transfer::overwrite::Written;
+use crate::transfer::progress::Course;
 use crate::transfer::staged::{Staged, Total};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How it is cut.
@@ -30,16 +32,27 @@ pub(super) struct Object {
     staged: Mutex<Staged>,
     hashing: Mutex<Option<Hashing>>,
     failed: AtomicBool,
+    course: Course,
+    /// Requests sent again so far. Orders nothing.
+    retries: AtomicU32,
 }
 
 impl Object {
-    pub(super) fn new(item: Item, reader: Arc<dyn Reader>, cut: Cut, replace: Replace, put_md5: bool) -> Result<Self> {
+    pub(super) fn new(
+        (item, course): (Item, Course),
+        reader: Arc<dyn Reader>,
+        cut: Cut,
+        replace: Replace,
+        put_md5: bool,
+    ) -> Result<Self> {
         let Facts { len, modified } = reader.facts();
         Ok(Object {
             writer: Writer::new(len, modified, cut.block_size)?,
             staged: Mutex::new(Staged::of(Total { count: cut.count, bytes: cut.len })),
             hashing: Mutex::new(put_md5.then(|| Hashing::start(Arc::clone(&reader), cut.len))),
             failed: AtomicBool::new(false),
+            course,
+            retries: AtomicU32::new(0),
             item,
             reader,
             cut,
@@ -49,6 +62,11 @@ impl Object {
 
     pub(super) fn item(&self) -> &Item {
         &self.item
+    }
+
+    /// How it went so far.
+    pub(super) fn course(&self) -> Course {
+        Course { retries: self.retries.load(Ordering::Relaxed), ..self.course }
     }
 
     pub(super) fn count(&self) -> u32 {
@@ -85,7 +103,8 @@ impl Object {
         if data.len() != len {
             return Err(Error::new(Kind::SourceChanged, format!("{} has become shorter while it was read", self.item.source)));
         }
-        let id = shared.stage_block(&self.item, &self.writer, index, data).await?;
+        let (id, receipt) = shared.stage_block(&self.item, &self.writer, index, data).await?;
+        self.retries.fetch_add(receipt.retries(), Ordering::Relaxed);
         let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
         staged.enter(index, id, len)?;
         staged.take_complete()
@@ -101,8 +120,11 @@ impl Object {
         let (sink, target) = (&shared.job.sink, &self.item.target);
         let commit = |replace| sink.commit(target, ids, Finish { content_md5, replace });
         Ok(match shared.gate.write(target, self.replace, commit).await? {
-            None => Done::Moved(self.cut.len),
-            Some(reason) => Done::Skipped(reason),
+            Written::Done(receipt) => {
+                self.retries.fetch_add(receipt.retries(), Ordering::Relaxed);
+                Done::Moved(self.cut.len)
+            }
+            Written::Skipped(reason) => Done::Skipped(reason),
         })
     }
 }

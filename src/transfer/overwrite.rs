@@ -4,7 +4,7 @@
 //! blocks is looked at beforehand, to save sending it in vain; a credential that may not look does without.
 
 use crate::attributes::Replace;
-use crate::endpoint::{Facts, Sink, Task};
+use crate::endpoint::{Facts, Receipt, Sink, Task};
 use crate::error::{Error, Kind, Result};
 use crate::transfer::plan::Overwrite;
 use std::sync::Arc;
@@ -48,6 +48,12 @@ pub(super) enum Look {
     Go(Replace),
 }
 
+/// How a write under a condition ended.
+pub(super) enum Written {
+    Done(Receipt),
+    Skipped(&'static str),
+}
+
 impl Gate {
     pub(super) fn new(overwrite: Overwrite, prompt: Option<Prompt>) -> Self {
         Gate { overwrite, prompt, standing: Mutex::new(None) }
@@ -85,19 +91,19 @@ impl Gate {
         }
     }
 
-    /// Writes under the condition; `Some` is the reason why it was skipped. With a prompt, writes a second time if told to.
-    pub(super) async fn write<'a, W>(&self, target: &str, condition: Replace, write: W) -> Result<Option<&'static str>>
+    /// Writes under the condition. With a prompt, writes a second time if told to.
+    pub(super) async fn write<'a, W>(&self, target: &str, condition: Replace, write: W) -> Result<Written>
     where
-        W: Fn(Replace) -> Task<'a, Result<()>>,
+        W: Fn(Replace) -> Task<'a, Result<Receipt>>,
     {
         match write(condition).await {
-            Ok(()) => Ok(None),
+            Ok(receipt) => Ok(Written::Done(receipt)),
             Err(error) if error.kind() == Kind::AlreadyExists => match condition {
                 Replace::Always => Err(error),
-                Replace::IfOlderThan(_) => Ok(Some(NOT_NEWER)),
+                Replace::IfOlderThan(_) => Ok(Written::Skipped(NOT_NEWER)),
                 Replace::Never => match self.may_replace(target).await? {
-                    Some(reason) => Ok(Some(reason)),
-                    None => write(Replace::Always).await.map(|()| None),
+                    Some(reason) => Ok(Written::Skipped(reason)),
+                    None => write(Replace::Always).await.map(Written::Done),
                 },
             },
             Err(error) => Err(error),

@@ -3,10 +3,12 @@
 //! Cheap for a million objects: an object costs a few relaxed additions, and what is remembered of failures is bounded. Counts
 //! add up at the end: listed = done + failed + skipped. A block's bytes are counted once, when its acknowledgement is there.
 
+use crate::endpoint::{Facts, Receipt};
 use crate::error::{Error, Kind};
 use std::error::Error as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 /// Causes told apart; failures of any further cause are counted together ([`Failures::other`]).
 const CAUSES: usize = 64;
@@ -28,6 +30,34 @@ pub enum Outcome<'a> {
     Skipped(&'a str),
 }
 
+/// How an object came to its end, apart from what became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Course {
+    /// When the listing that found it was taken.
+    pub queued: SystemTime,
+    /// When work on it began; `None` if it never did.
+    pub started: Option<SystemTime>,
+    /// Length and last change of the source; `None` where it was not opened. A stream's length is that of an outcome that
+    /// is [`Outcome::Done`].
+    pub facts: Option<Facts>,
+    /// Blocks it was cut into; 0 for one request. Of a stream: those acknowledged.
+    pub blocks: u32,
+    /// Requests that were sent again for it.
+    pub retries: u32,
+}
+
+impl Course {
+    /// Of an object found in a listing taken then.
+    pub(super) fn queued(queued: SystemTime) -> Course {
+        Course { queued, started: None, facts: None, blocks: 0, retries: 0 }
+    }
+
+    /// Counts what an acknowledged request took.
+    pub(super) fn count(&mut self, receipt: Receipt) {
+        self.retries = self.retries.saturating_add(receipt.retries());
+    }
+}
+
 /// One object's end, as told to an [`Observer`].
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {
@@ -37,6 +67,10 @@ pub struct Event<'a> {
     pub target: Option<&'a str>,
     /// What became of it.
     pub outcome: Outcome<'a>,
+    /// How.
+    pub course: Course,
+    /// When.
+    pub finished: SystemTime,
 }
 
 /// Is told of each object as it ends.
@@ -191,20 +225,20 @@ impl Progress {
         self.bytes_sent.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn done(&self, source: &str, target: &str, bytes: u64) {
+    pub(super) fn done(&self, source: &str, target: &str, course: Course, bytes: u64) {
         self.bytes_done.fetch_add(bytes, Ordering::Relaxed);
         self.done.fetch_add(1, Ordering::Release);
-        self.tell(source, Some(target), Outcome::Done { bytes });
+        self.tell(source, Some(target), course, Outcome::Done { bytes });
     }
 
-    pub(super) fn failed(&self, source: &str, target: Option<&str>, error: Error) {
-        self.tell(source, target, Outcome::Failed(&error));
+    pub(super) fn failed(&self, source: &str, target: Option<&str>, course: Course, error: Error) {
+        self.tell(source, target, course, Outcome::Failed(&error));
         self.detail().fail(source, error);
         self.failed.fetch_add(1, Ordering::Release);
     }
 
-    pub(super) fn skipped(&self, source: &str, target: Option<&str>, reason: &'static str) {
-        self.tell(source, target, Outcome::Skipped(reason));
+    pub(super) fn skipped(&self, source: &str, target: Option<&str>, course: Course, reason: &'static str) {
+        self.tell(source, target, course, Outcome::Skipped(reason));
         self.detail().skip(Some(source), reason, 1);
         self.skipped.fetch_add(1, Ordering::Release);
     }
@@ -220,9 +254,9 @@ impl Progress {
         self.failed.fetch_add(self.snapshot().pending(), Ordering::Release);
     }
 
-    fn tell(&self, source: &str, target: Option<&str>, outcome: Outcome<'_>) {
+    fn tell(&self, source: &str, target: Option<&str>, course: Course, outcome: Outcome<'_>) {
         if let Some(observer) = &self.observer {
-            observer.ended(Event { source, target, outcome });
+            observer.ended(Event { source, target, outcome, course, finished: SystemTime::now() });
         }
     }
 
@@ -290,6 +324,10 @@ mod tests {
     use super::*;
     use crate::error::Answer;
 
+    fn course() -> Course {
+        Course::queued(SystemTime::UNIX_EPOCH)
+    }
+
     fn refused(code: &str) -> Error {
         Error::new(Kind::Refused, "cannot put x").with_answer(Answer { code: Some(code.to_owned()), ..Answer::default() })
     }
@@ -298,14 +336,14 @@ mod tests {
     fn failures_group_by_kind_code_and_root_cause() {
         let progress = Progress::new(None);
         progress.listed(5);
-        progress.failed("a", None, refused("InvalidInput"));
-        progress.failed("b", None, refused("InvalidInput"));
-        progress.failed("c", None, refused("OutOfRangeInput"));
+        progress.failed("a", None, course(), refused("InvalidInput"));
+        progress.failed("b", None, course(), refused("InvalidInput"));
+        progress.failed("c", None, course(), refused("OutOfRangeInput"));
         for (name, cause) in [("d", "denied"), ("e", "i/o error")] {
             let error = Error::new(Kind::SourceUnreadable, format!("cannot read {name}"))
                 .with_source(std::io::Error::other(cause))
                 .context("cannot send");
-            progress.failed(name, None, error);
+            progress.failed(name, None, course(), error);
         }
         let groups = progress.failures();
         let seen: Vec<_> = groups.iter().map(|g| (g.count, g.names.join(","))).collect();
@@ -317,7 +355,7 @@ mod tests {
     fn what_is_remembered_is_bounded_and_what_is_counted_is_not() {
         let progress = Progress::new(None);
         progress.listed(2000);
-        (0..2000).for_each(|i| progress.failed("x", None, refused(&format!("Code{i}"))));
+        (0..2000).for_each(|i| progress.failed("x", None, course(), refused(&format!("Code{i}"))));
         let groups = progress.failures();
         assert_eq!(groups.len(), CAUSES + 1);
         assert_eq!((groups[0].other, groups[0].count, groups[0].names.len()), (true, 2000 - 64, NAMES));
@@ -328,8 +366,8 @@ mod tests {
     fn an_early_end_still_adds_up() {
         let progress = Progress::new(None);
         progress.listed(10);
-        progress.done("a", "a", 5);
-        progress.skipped("b", None, "because");
+        progress.done("a", "a", course(), 5);
+        progress.skipped("b", None, course(), "because");
         progress.settle(6);
         let snapshot = progress.snapshot();
         assert_eq!((snapshot.done, snapshot.failed, snapshot.skipped, snapshot.pending()), (1, 2, 7, 0));
@@ -348,8 +386,8 @@ mod tests {
         let ear = Arc::new(Ear::default());
         let progress = Progress::new(Some(ear.clone()));
         progress.listed(2);
-        progress.done("./a", "a", 5);
-        progress.skipped("./b", None, "link");
+        progress.done("./a", "a", course(), 5);
+        progress.skipped("./b", None, course(), "link");
         let heard = ear.0.lock().unwrap();
         assert_eq!(*heard, ["./a Some(\"a\") Done { bytes: 5 }", "./b None Skipped(\"link\")"]);
     }

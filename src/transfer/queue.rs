@@ -9,6 +9,7 @@ use crate::transfer::object::Object;
 use crate::transfer::stream::Stream;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 use tokio::sync::Notify;
 
 /// Items waiting at most before the listing has to wait: enough for a second of small files.
@@ -20,8 +21,8 @@ pub(super) enum Work {
     Block(Arc<Object>, u32),
     /// Read and move the stream's next block.
     Turn(Arc<Stream>),
-    /// Open this object; [`Queue::planned`] must follow.
-    Item(Item),
+    /// Open this object, queued then; [`Queue::planned`] must follow.
+    Item(Item, SystemTime),
     /// Nothing now: wait for a change.
     Wait,
     /// Nothing any more.
@@ -35,7 +36,7 @@ enum Large {
 
 #[derive(Default)]
 struct State {
-    items: VecDeque<Item>,
+    items: VecDeque<(Item, SystemTime)>,
     large: VecDeque<Large>,
     /// Objects taken and not planned yet: each may turn out to be large, so that idle lanes wait for them.
     opening: usize,
@@ -86,12 +87,12 @@ impl Queue {
             Some(Large::Stream(stream)) => return Work::Turn(Arc::clone(stream)),
             None => {}
         }
-        if let Some(item) = state.items.pop_front() {
+        if let Some((item, queued)) = state.items.pop_front() {
             state.opening += 1;
             if state.items.len() == AHEAD / 2 {
                 self.room.notify_one();
             }
-            return Work::Item(item);
+            return Work::Item(item, queued);
         }
         if state.listed && state.opening == 0 { Work::End } else { Work::Wait }
     }
@@ -144,8 +145,8 @@ impl Queue {
 
     /// Adds what was found and waits while too much is waiting; `false` once the queue is closed. It is added before the wait:
     /// wherever a stop comes, what was listed is here or with a lane, and is counted as not started or given up.
-    pub(super) async fn push(&self, items: Vec<Item>) -> bool {
-        self.state().items.extend(items);
+    pub(super) async fn push(&self, items: Vec<Item>, queued: SystemTime) -> bool {
+        self.state().items.extend(items.into_iter().map(|item| (item, queued)));
         self.changed.notify_waiters();
         loop {
             let room = self.room.notified();
@@ -194,18 +195,18 @@ mod tests {
     #[tokio::test]
     async fn what_waits_for_room_when_the_listing_is_stopped_is_still_there() {
         let items = |count| vec![Item { source: "a".into(), target: "a".into() }; count];
-        let queue = Queue::default();
-        assert!(queue.push(items(AHEAD - 1)).await);
+        let (queue, now) = (Queue::default(), SystemTime::now());
+        assert!(queue.push(items(AHEAD - 1), now).await);
         for _ in 0..2 {
             tokio::select! {
                 biased;
-                _ = queue.push(items(5)) => {}
+                _ = queue.push(items(5), now) => {}
                 () = std::future::ready(()) => {}
             }
         }
         assert_eq!(queue.waiting(), AHEAD as u64 + 9);
         queue.close();
-        assert!(!queue.push(items(1)).await);
+        assert!(!queue.push(items(1), now).await);
         assert_eq!(queue.waiting(), AHEAD as u64 + 10);
     }
 }

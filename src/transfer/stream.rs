@@ -11,11 +11,13 @@ use crate::transfer::block_id::Writer;
 use crate::transfer::budget::Permit;
 use crate::transfer::engine::{Done, Shared};
 use crate::transfer::md5;
+use crate::transfer::overwrite::Written;
 use crate::transfer::plan::stream_block;
+use crate::transfer::progress::Course;
 use crate::transfer::staged::{Staged, Total};
 use crate::transfer::stop::Phase;
 use crate::units::ByteCount;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where reading stands.
@@ -49,10 +51,19 @@ pub(super) struct Stream {
     staged: Mutex<Staged>,
     hash: Mutex<Option<[u8; 16]>>,
     failed: AtomicBool,
+    course: Course,
+    /// Blocks acknowledged and requests sent again so far. They order nothing.
+    blocks: AtomicU32,
+    retries: AtomicU32,
 }
 
 impl Stream {
-    pub(super) fn new(item: Item, reader: Arc<dyn Reader>, replace: Replace, shared: &Shared) -> Result<Self> {
+    pub(super) fn new(
+        (item, course): (Item, Course),
+        reader: Arc<dyn Reader>,
+        replace: Replace,
+        shared: &Shared,
+    ) -> Result<Self> {
         let hash = shared.job.tuning.put_md5.then(md5::Running::default);
         Ok(Stream {
             writer: Writer::new(None, reader.facts().modified, shared.job.tuning.block_size)?,
@@ -60,6 +71,9 @@ impl Stream {
             staged: Mutex::default(),
             hash: Mutex::default(),
             failed: AtomicBool::new(false),
+            course,
+            blocks: AtomicU32::new(0),
+            retries: AtomicU32::new(0),
             item,
             reader,
             replace,
@@ -68,6 +82,12 @@ impl Stream {
 
     pub(super) fn item(&self) -> &Item {
         &self.item
+    }
+
+    /// How it went so far.
+    pub(super) fn course(&self) -> Course {
+        let [blocks, retries] = [&self.blocks, &self.retries].map(|count| count.load(Ordering::Relaxed));
+        Course { blocks, retries, ..self.course }
     }
 
     pub(super) fn replace(&self) -> Replace {
@@ -146,7 +166,9 @@ impl Stream {
             return Ok(None);
         }
         let len = data.len();
-        let id = shared.stage_block(&self.item, &self.writer, index, data).await?;
+        let (id, receipt) = shared.stage_block(&self.item, &self.writer, index, data).await?;
+        self.blocks.fetch_add(1, Ordering::Relaxed);
+        self.retries.fetch_add(receipt.retries(), Ordering::Relaxed);
         let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
         staged.enter(index, id, len)?;
         staged.take_complete()
@@ -159,8 +181,11 @@ impl Stream {
         let (sink, target) = (&shared.job.sink, &self.item.target);
         let commit = |replace| sink.commit(target, ids, Finish { content_md5, replace });
         Ok(match shared.gate.write(target, self.replace, commit).await? {
-            None => Done::Moved(bytes),
-            Some(reason) => Done::Skipped(reason),
+            Written::Done(receipt) => {
+                self.retries.fetch_add(receipt.retries(), Ordering::Relaxed);
+                Done::Moved(bytes)
+            }
+            Written::Skipped(reason) => Done::Skipped(reason),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use blobjet::attributes::Replace;
 use blobjet::chunks::Chunks;
-use blobjet::endpoint::{BlockId, Facts, Finish, Found, Item, Limits, Listing, Payload, Reader, Sink, Source, Task};
+use blobjet::endpoint::{BlockId, Facts, Finish, Found, Item, Limits, Listing, Payload, Reader, Receipt, Sink, Source, Task};
 use blobjet::error::{Error, Kind, Result};
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
@@ -179,6 +179,8 @@ pub(crate) struct Store {
     pub(crate) in_flight: AtomicU64,
     pub(crate) most_in_flight: AtomicU64,
     pub(crate) wrong_crc: AtomicBool,
+    /// Requests that each call claims to have taken.
+    pub(crate) attempts: u32,
 }
 
 impl Store {
@@ -193,6 +195,7 @@ impl Store {
             in_flight: AtomicU64::new(0),
             most_in_flight: AtomicU64::new(0),
             wrong_crc: AtomicBool::new(false),
+            attempts: 1,
         }
     }
 
@@ -227,6 +230,10 @@ impl Store {
         tokio::task::yield_now().await;
         self.in_flight.fetch_sub(1, Ordering::SeqCst);
         (self.fault)(&call, number).map_or(Ok(()), Err)
+    }
+
+    fn receipt(&self) -> Receipt {
+        Receipt { attempts: self.attempts }
     }
 
     fn bytes(&self, payload: &Payload) -> Vec<u8> {
@@ -264,18 +271,18 @@ impl Sink for Store {
         }
     }
 
-    fn put<'a>(&'a self, target: &'a str, payload: Payload, finish: Finish) -> Task<'a, Result<()>> {
+    fn put<'a>(&'a self, target: &'a str, payload: Payload, finish: Finish) -> Task<'a, Result<Receipt>> {
         Box::pin(async move {
             self.call(Call::Put(target.to_owned())).await?;
             if payload.data.len() > self.limits.whole {
                 return Err(Error::new(Kind::TooLarge, "too large"));
             }
             let stored = Stored { data: self.bytes(&payload), md5: finish.content_md5, ..Stored::default() };
-            self.store(target, stored, finish.replace)
+            self.store(target, stored, finish.replace).map(|()| self.receipt())
         })
     }
 
-    fn put_block<'a>(&'a self, target: &'a str, id: BlockId, payload: Payload) -> Task<'a, Result<()>> {
+    fn put_block<'a>(&'a self, target: &'a str, id: BlockId, payload: Payload) -> Task<'a, Result<Receipt>> {
         Box::pin(async move {
             self.call(Call::Block(target.to_owned())).await?;
             if payload.data.len() > self.limits.block {
@@ -283,11 +290,11 @@ impl Sink for Store {
             }
             let data = self.bytes(&payload);
             self.staged.lock().unwrap().insert((target.to_owned(), id), data);
-            Ok(())
+            Ok(self.receipt())
         })
     }
 
-    fn commit<'a>(&'a self, target: &'a str, ids: &'a [BlockId], finish: Finish) -> Task<'a, Result<()>> {
+    fn commit<'a>(&'a self, target: &'a str, ids: &'a [BlockId], finish: Finish) -> Task<'a, Result<Receipt>> {
         Box::pin(async move {
             self.call(Call::Commit(target.to_owned())).await?;
             let data: Option<Vec<Vec<u8>>> = {
@@ -296,7 +303,7 @@ impl Sink for Store {
             };
             let data = data.ok_or_else(|| Error::new(Kind::Refused, "a block is missing"))?.concat();
             let stored = Stored { data, md5: finish.content_md5, blocks: ids.to_vec(), ..Stored::default() };
-            self.store(target, stored, finish.replace)
+            self.store(target, stored, finish.replace).map(|()| self.receipt())
         })
     }
 

@@ -7,7 +7,7 @@ use blobjet::transfer::block_id::BlockName;
 use blobjet::transfer::engine::{Job, Summary, run};
 use blobjet::transfer::overwrite::{Answer, DECLINED, EXISTS, NOT_NEWER};
 use blobjet::transfer::plan::{Overwrite, Tuning};
-use blobjet::transfer::progress::{NOT_STARTED, Progress};
+use blobjet::transfer::progress::{Course, Event, NOT_STARTED, Observer, Outcome, Progress};
 use blobjet::transfer::stop::{self, Phase, Stop};
 use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering;
@@ -412,4 +412,59 @@ async fn a_silent_pipe_does_not_hold_up_a_stop() {
     stopper.advance(Phase::Drain);
     let counts = running.await.unwrap().unwrap().counts;
     assert_eq!((counts.listed, counts.done, counts.pending()), (1, 0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_end_tells_how_it_went() {
+    #[derive(Default)]
+    struct Ear(Mutex<Vec<(String, Course, SystemTime)>>);
+    impl Observer for Ear {
+        fn ended(&self, event: Event<'_>) {
+            let outcome = match event.outcome {
+                Outcome::Done { bytes } => format!("{} done {bytes}", event.source),
+                Outcome::Failed(error) => format!("{} failed {:?}", event.source, error.kind()),
+                Outcome::Skipped(reason) => format!("{} skipped {reason}", event.source),
+            };
+            self.0.lock().unwrap().push((outcome, event.course, event.finished));
+        }
+    }
+    let modified = Some(UNIX_EPOCH + Duration::from_secs(5));
+    let mut memory = Memory::of([("blocks".into(), pattern(2 * B + 1)), ("bad!".into(), vec![1]), ("refused".into(), vec![1])]);
+    memory.objects.insert("small".into(), Given { data: pattern(B).into(), modified, ..Given::default() });
+    memory.objects.insert("pipe".into(), Given { data: pattern(B + 1).into(), pipe: true, ..Given::default() });
+    memory.others = Mutex::new(vec![Found::Skipped { name: "link".into(), reason: "link" }]);
+    let refuse = |call: &Call, _| {
+        let tries = blobjet::error::Attempts { count: 5, elapsed: Duration::ZERO };
+        (*call == Call::Put("refused".into())).then(|| Error::new(Kind::GaveUp, "no").with_attempts(tries))
+    };
+    let (source, store) = (Arc::new(memory), Arc::new(Store { attempts: 2, ..Store::failing(refuse) }));
+    let ear = Arc::new(Ear::default());
+    let before = SystemTime::now();
+    run(job(&source, &store, tuning()), Progress::new(Some(ear.clone())), Stop::never()).await.unwrap();
+    let after = SystemTime::now();
+    let mut heard = ear.0.lock().unwrap().clone();
+    heard.sort_by(|a, b| a.0.cmp(&b.0));
+    let seen: Vec<_> = heard
+        .iter()
+        .map(|(outcome, course, _)| {
+            let facts = course.facts.map(|facts| (facts.len, facts.modified));
+            (outcome.as_str(), course.started.is_some(), facts, course.blocks, course.retries)
+        })
+        .collect();
+    let len = |len: usize| Some(len as u64);
+    assert_eq!(
+        seen,
+        [
+            ("bad! failed Name", true, None, 0, 0),
+            ("blocks done 129", true, Some((len(129), None)), 3, 4),
+            ("link skipped link", false, None, 0, 0),
+            ("pipe done 65", true, Some((None, None)), 2, 3),
+            ("refused failed GaveUp", true, Some((len(1), None)), 0, 4),
+            ("small done 64", true, Some((len(64), modified)), 0, 1),
+        ]
+    );
+    for (_, course, finished) in heard {
+        let started = course.started.unwrap_or(finished);
+        assert!(before <= course.queued && course.queued <= started && started <= finished && finished <= after);
+    }
 }

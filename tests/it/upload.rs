@@ -272,7 +272,7 @@ async fn a_file_cut_short_under_way_is_not_committed_and_the_old_blob_stays() {
             target: &'a str,
             payload: blobjet::endpoint::Payload,
             finish: blobjet::endpoint::Finish,
-        ) -> blobjet::endpoint::Task<'a, blobjet::Result<()>> {
+        ) -> blobjet::endpoint::Task<'a, blobjet::Result<blobjet::endpoint::Receipt>> {
             self.0.put(target, payload, finish)
         }
         fn put_block<'a>(
@@ -280,11 +280,11 @@ async fn a_file_cut_short_under_way_is_not_committed_and_the_old_blob_stays() {
             target: &'a str,
             id: blobjet::endpoint::BlockId,
             payload: blobjet::endpoint::Payload,
-        ) -> blobjet::endpoint::Task<'a, blobjet::Result<()>> {
+        ) -> blobjet::endpoint::Task<'a, blobjet::Result<blobjet::endpoint::Receipt>> {
             Box::pin(async move {
-                self.0.put_block(target, id, payload).await?;
+                let receipt = self.0.put_block(target, id, payload).await?;
                 File::options().write(true).open(&self.1).unwrap().set_len(1000).unwrap();
-                Ok(())
+                Ok(receipt)
             })
         }
         fn commit<'a>(
@@ -292,7 +292,7 @@ async fn a_file_cut_short_under_way_is_not_committed_and_the_old_blob_stays() {
             target: &'a str,
             ids: &'a [blobjet::endpoint::BlockId],
             finish: blobjet::endpoint::Finish,
-        ) -> blobjet::endpoint::Task<'a, blobjet::Result<()>> {
+        ) -> blobjet::endpoint::Task<'a, blobjet::Result<blobjet::endpoint::Receipt>> {
             self.0.commit(target, ids, finish)
         }
         fn look<'a>(&'a self, target: &'a str) -> blobjet::endpoint::Task<'a, blobjet::Result<Option<blobjet::endpoint::Facts>>> {
