@@ -4,7 +4,7 @@
 //! be read from a SAS. Only then is the embedded service started, a container made, and the job run.
 
 use super::context::Context;
-use super::copy_args::{CheckArg, CopyArgs, OverwriteArg, ReadArg};
+use super::copy_args::{CopyArgs, OverwriteArg, ReadArg};
 use super::exit::Exit;
 use super::remote::{Remote, named, place, shown};
 use super::settings::{Side, attributes, cap_bits_per_s, direction, tuning};
@@ -17,7 +17,7 @@ use crate::endpoint::mime;
 use crate::endpoint::open::{Opening, Place, source};
 use crate::error::{Error, Kind, Result};
 use crate::rest::auth::{Inputs, Need, choose};
-use crate::rest::client::{Check, Client, Config};
+use crate::rest::client::{Client, Config};
 use crate::rest::container::Container;
 use crate::rest::location::Location;
 use crate::rest::stats::Stats;
@@ -38,7 +38,7 @@ pub(crate) async fn run(args: &CopyArgs, context: &Context) -> Result<Exit> {
     let container = target.container.clone().ok_or_else(|| {
         usage(format!("the destination {} names no container", shown(&to, &target, None)), "add CONTAINER to it, before any ?")
     })?;
-    let tuning = tuning(args)?;
+    let tuning = tuning(&args.sending, args.overwrite.into())?;
     let attributes = attributes(args)?;
     let prompt = prompt(args, &from, context)?;
     let source = source(&from, &opening(args, &target))?;
@@ -112,13 +112,9 @@ fn opening(args: &CopyArgs, target: &Location) -> Opening {
 fn config(args: &CopyArgs, stats: &Arc<Stats>, context: &Context) -> Config {
     Config {
         stats: Arc::clone(stats),
-        cap_bits_per_s: cap_bits_per_s(args),
+        cap_bits_per_s: cap_bits_per_s(&args.sending),
         allow_http: context.shared.allow_http,
-        check: match args.check {
-            CheckArg::Crc64 => Check::Crc64,
-            CheckArg::Md5 => Check::Md5,
-            CheckArg::None => Check::None,
-        },
+        check: args.sending.check.into(),
         ..Config::default()
     }
 }

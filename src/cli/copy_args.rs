@@ -1,9 +1,8 @@
 //! The options of `copy`, with AzCopy's names.
 
-use super::options::{boolean, mebibytes};
-use crate::units::ByteCount;
+use super::options::boolean;
+use super::sending_args::SendingArgs;
 use clap::{ArgAction, Args, ValueEnum};
-use std::num::NonZeroUsize;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,31 +58,12 @@ pub(crate) struct CopyArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL", hide_short_help = true)]
     pub(crate) error_on_no_transfer: bool,
 
-    /// Most megabits a second (0: no limit)
-    #[arg(long, value_name = "MBPS", value_parser = megabits, allow_negative_numbers = true)]
-    pub(crate) cap_mbps: Option<f64>,
-    /// Requests in flight at a time (auto: 8 a core, 16 to 64)
-    #[arg(long, value_name = "N|auto", value_parser = concurrency, allow_negative_numbers = true, default_value = "auto", hide_default_value = true)]
-    pub(crate) concurrency: Concurrency,
-    /// Most memory for data in flight, e.g. 256MiB (default: a block for each request, up to 1 GiB)
-    #[arg(long, value_name = "SIZE", hide_short_help = true, allow_negative_numbers = true)]
-    pub(crate) memory: Option<ByteCount>,
-    /// Block size in MiB, e.g. 0.25 (default 8)
-    #[arg(long, value_name = "MIB", value_parser = mebibytes, allow_negative_numbers = true)]
-    pub(crate) block_size_mb: Option<u64>,
-    /// Largest file sent in one request, MiB (default: the block size)
-    #[arg(long, value_name = "MIB", value_parser = mebibytes, hide_short_help = true)]
-    pub(crate) put_blob_size_mb: Option<u64>,
+    #[command(flatten)]
+    pub(crate) sending: SendingArgs,
     /// How files are read: auto, mmap, pread
     #[arg(long, value_enum, default_value_t = ReadArg::Auto, hide_possible_values = true, hide_default_value = true, value_name = "HOW", hide_short_help = true)]
     pub(crate) read: ReadArg,
 
-    /// Checksum sent with each request for the service to check: crc64, md5, none
-    #[arg(long, value_enum, default_value_t = CheckArg::Crc64, hide_possible_values = true, value_name = "SUM", hide_short_help = true)]
-    pub(crate) check: CheckArg,
-    /// Store each file's MD5 as Content-MD5
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
-    pub(crate) put_md5: bool,
     /// Content type of all blobs (default: by file name)
     #[arg(long, value_name = "TYPE")]
     pub(crate) content_type: Option<String>,
@@ -123,42 +103,10 @@ pub(crate) enum OverwriteArg {
     IfSourceNewer,
 }
 
-/// `--check`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CheckArg {
-    Crc64,
-    Md5,
-    None,
-}
-
 /// `--read`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReadArg {
     Auto,
     Mmap,
     Pread,
-}
-
-/// `--concurrency`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Concurrency {
-    /// As many as suit the machine.
-    Auto,
-    /// This many.
-    Fixed(NonZeroUsize),
-}
-
-fn concurrency(text: &str) -> Result<Concurrency, String> {
-    match text.parse::<NonZeroUsize>() {
-        _ if text.eq_ignore_ascii_case("auto") => Ok(Concurrency::Auto),
-        Ok(n) if n.get() <= 4096 => Ok(Concurrency::Fixed(n)),
-        _ => Err("use auto, or a number from 1 to 4096".to_owned()),
-    }
-}
-
-fn megabits(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(rate) if rate.is_finite() && (0.0..1e9).contains(&rate) => Ok(rate),
-        _ => Err("use megabits a second, e.g. 80".to_owned()),
-    }
 }

@@ -21,6 +21,7 @@ mod remote;
 mod remove;
 mod render;
 mod sas;
+mod sending_args;
 mod serve;
 mod settings;
 mod summary;

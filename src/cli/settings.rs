@@ -1,9 +1,11 @@
 //! From the arguments of `copy` to what the engine and the sink are told. Pure; what cannot work is refused here, before anything
 //! is opened or sent.
 
-use super::copy_args::{Concurrency, CopyArgs, OverwriteArg};
+use super::copy_args::{CopyArgs, OverwriteArg};
+use super::sending_args::{CheckArg, Concurrency, SendingArgs};
 use crate::attributes::Attributes;
 use crate::error::{Error, Kind, Result};
+use crate::rest::client::Check;
 use crate::rest::properties;
 use crate::transfer::plan::{Overwrite, Tuning, lanes_for, memory_for};
 use std::num::NonZeroUsize;
@@ -78,8 +80,8 @@ fn refused_pair(pair: &str) -> Option<&'static str> {
 ///
 /// # Errors
 /// `Usage` where the numbers contradict each other.
-pub(crate) fn tuning(args: &CopyArgs) -> Result<Tuning> {
-    let mut tuning = Tuning { put_md5: args.put_md5, ..Tuning::default() };
+pub(crate) fn tuning(args: &SendingArgs, overwrite: Overwrite) -> Result<Tuning> {
+    let mut tuning = Tuning { put_md5: args.put_md5, overwrite, ..Tuning::default() };
     if let Some(size) = args.block_size_mb {
         tuning.block_size = size;
         tuning.block_size_fixed = true;
@@ -103,13 +105,28 @@ pub(crate) fn tuning(args: &CopyArgs) -> Result<Tuning> {
             "raise --memory, or lower --block-size-mb and --put-blob-size-mb",
         ));
     }
-    tuning.overwrite = match args.overwrite {
-        OverwriteArg::True => Overwrite::True,
-        OverwriteArg::False => Overwrite::False,
-        OverwriteArg::IfSourceNewer => Overwrite::IfSourceNewer,
-        OverwriteArg::Prompt => Overwrite::Prompt,
-    };
     Ok(tuning)
+}
+
+impl From<OverwriteArg> for Overwrite {
+    fn from(arg: OverwriteArg) -> Overwrite {
+        match arg {
+            OverwriteArg::True => Overwrite::True,
+            OverwriteArg::False => Overwrite::False,
+            OverwriteArg::IfSourceNewer => Overwrite::IfSourceNewer,
+            OverwriteArg::Prompt => Overwrite::Prompt,
+        }
+    }
+}
+
+impl From<CheckArg> for Check {
+    fn from(arg: CheckArg) -> Check {
+        match arg {
+            CheckArg::Crc64 => Check::Crc64,
+            CheckArg::Md5 => Check::Md5,
+            CheckArg::None => Check::None,
+        }
+    }
 }
 
 /// What every blob of the job carries.
@@ -135,7 +152,7 @@ pub(crate) fn attributes(args: &CopyArgs) -> Result<Attributes> {
 }
 
 /// `--cap-mbps` in bits a second; 0 is no cap, as with AzCopy.
-pub(crate) fn cap_bits_per_s(args: &CopyArgs) -> Option<u64> {
+pub(crate) fn cap_bits_per_s(args: &SendingArgs) -> Option<u64> {
     let rate = args.cap_mbps.filter(|rate| *rate > 0.0)?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the option takes 0 to 1e9")]
     Some(((rate * 1e6) as u64).max(1))
@@ -154,6 +171,10 @@ mod tests {
 
     fn args(line: &str) -> CopyArgs {
         Line::parse_from(format!("copy a b {line}").split_whitespace()).args
+    }
+
+    fn tune(args: &CopyArgs) -> Result<Tuning> {
+        tuning(&args.sending, args.overwrite.into())
     }
 
     #[test]
@@ -177,16 +198,16 @@ mod tests {
 
     #[test]
     fn sizes_are_kept_as_asked_for() {
-        let tuned = tuning(&args("--block-size-mb 0.25 --concurrency 3 --memory 1MiB --overwrite ifsourcenewer")).unwrap();
+        let tuned = tune(&args("--block-size-mb 0.25 --concurrency 3 --memory 1MiB --overwrite ifsourcenewer")).unwrap();
         assert_eq!((tuned.block_size, tuned.block_size_fixed, tuned.whole_limit), (262_144, true, 262_144));
         assert_eq!((tuned.lanes.get(), tuned.memory, tuned.overwrite), (3, 1 << 20, Overwrite::IfSourceNewer));
-        let tuned = tuning(&args("--put-blob-size-mb=256 --concurrency auto")).unwrap();
+        let tuned = tune(&args("--put-blob-size-mb=256 --concurrency auto")).unwrap();
         assert_eq!((tuned.whole_limit, tuned.block_size_fixed, tuned.memory), (256 << 20, false, 512 << 20));
         assert!((16..=64).contains(&tuned.lanes.get()));
         // More requests at a time mean more blocks in memory, unless that was said.
-        let tuned = tuning(&args("--concurrency 40")).unwrap();
+        let tuned = tune(&args("--concurrency 40")).unwrap();
         assert_eq!((tuned.lanes.get(), tuned.memory), (40, 320 << 20));
-        assert!(tuning(&args("--block-size-mb 100 --memory 64MiB")).is_err());
+        assert!(tune(&args("--block-size-mb 100 --memory 64MiB")).is_err());
     }
 
     #[test]
@@ -200,7 +221,7 @@ mod tests {
     fn no_tier_and_no_cap_have_azcopys_words() {
         assert_eq!(attributes(&args("--block-blob-tier none")).unwrap().tier, None);
         assert_eq!(attributes(&args("--block-blob-tier Smart")).unwrap().tier.as_deref(), Some("Smart"));
-        assert_eq!(cap_bits_per_s(&args("--cap-mbps 0")), None);
-        assert_eq!(cap_bits_per_s(&args("--cap-mbps 0.5")), Some(500_000));
+        assert_eq!(cap_bits_per_s(&args("--cap-mbps 0").sending), None);
+        assert_eq!(cap_bits_per_s(&args("--cap-mbps 0.5").sending), Some(500_000));
     }
 }
