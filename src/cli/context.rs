@@ -26,6 +26,11 @@ impl Context {
     pub(crate) fn store_folder(&self) -> PathBuf {
         state_folder(&|name| std::env::var_os(name)).join("store")
     }
+
+    /// Where `serve --tls` puts the certificate to trust.
+    pub(crate) fn certificate_folder(&self) -> PathBuf {
+        state_folder(&|name| std::env::var_os(name)).join("tls")
+    }
 }
 
 /// The folder for what outlives a run: `BLOBJET_STATE`, else `$XDG_STATE_HOME/blobjet`, else `~/.local/state/blobjet`, else one

@@ -53,11 +53,33 @@ pub(crate) enum Event {
     /// A URL with its SAS: the one place where a signature is printed, because it is asked for.
     Sas { url: String },
     /// The embedded service listens.
-    Serving { url: String, account: String, connection_string: String },
+    Serving {
+        url: String,
+        account: String,
+        connection_string: String,
+        /// File of the certificate to trust.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        certificate: Option<String>,
+    },
     /// The embedded service ends.
-    Served { requests: u64 },
+    Served {
+        requests: u64,
+        operations: Vec<Operation>,
+        /// TLS version and cipher of the last connection.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tls: Option<String>,
+    },
     /// The end of a job: always its last line.
     Summary(Box<Summary>),
+}
+
+/// What `serve` counted of one operation.
+#[derive(Debug, Serialize)]
+pub(crate) struct Operation {
+    pub(crate) operation: String,
+    pub(crate) requests: u64,
+    pub(crate) refused: u64,
+    pub(crate) body_bytes: u64,
 }
 
 /// Counts at one moment.
@@ -255,9 +277,17 @@ mod tests {
                     connection_string: "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=<KEY>;\
                                         BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1;"
                         .into(),
+                    certificate: None,
                 },
             ),
-            (9, Event::Served { requests: 42 }),
+            (
+                9,
+                Event::Served {
+                    requests: 42,
+                    operations: vec![Operation { operation: "PutBlob".into(), requests: 42, refused: 2, body_bytes: 43_008 }],
+                    tls: None,
+                },
+            ),
         ]
     }
 

@@ -4,7 +4,7 @@
 
 use super::context::Context;
 use super::exit::Exit;
-use super::json::Event;
+use super::json::{Event, Operation};
 use crate::emulator::{Emulator, Storage};
 use crate::error::{Error, Kind, Result};
 use crate::rest::auth::shared_key::{DEV_ACCOUNT, DEV_KEY, SharedKey};
@@ -18,6 +18,7 @@ Examples:
   blobjet serve --memory --port 0            nothing is kept; a free port
   blobjet serve --discard                    bodies are thrown away: measures how fast a client can write
   blobjet serve --account mine:BASE64KEY     another account; repeat for more
+  blobjet serve --tls                        https, with a certificate made now: put the file it names into SSL_CERT_FILE
 
 UseDevelopmentStorage=true in AZURE_STORAGE_CONNECTION_STRING reaches it from any SDK.";
 
@@ -34,6 +35,9 @@ pub(crate) struct ServeArgs {
     /// Keep lengths and checksums only, for measuring how fast clients write
     #[arg(long, action = ArgAction::SetTrue)]
     pub(crate) discard: bool,
+    /// Serve https, with a certificate made at each start; its file is printed, for SSL_CERT_FILE and the like
+    #[arg(long, action = ArgAction::SetTrue)]
+    pub(crate) tls: bool,
     /// Port on 127.0.0.1; 0 takes a free one
     #[arg(long, value_name = "N", default_value_t = 10000)]
     pub(crate) port: u16,
@@ -63,19 +67,65 @@ pub(crate) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit> {
         let (name, key) = account(pair)?;
         builder = builder.account(name, key);
     }
+    if args.tls {
+        builder = builder.tls();
+    }
     let emulator = builder.start().await.map_err(|error| explain_start(error, args))?;
     let (url, name) = (emulator.url(), emulator.account().to_owned());
     let shown = if emulator.account() == DEV_ACCOUNT && emulator.key().expose() == DEV_KEY { DEV_KEY } else { "<KEY>" };
-    let connection = format!("DefaultEndpointsProtocol=http;AccountName={name};AccountKey={shown};BlobEndpoint={url};");
+    let scheme = if args.tls { "https" } else { "http" };
+    let certificate = Certificate::write(&emulator, context)?;
+    let connection = format!("DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={shown};BlobEndpoint={url};");
     context.out.data(
-        || format!("Blob service at {url}\nAccount: {name}\nConnection string: {connection}\nData: {kept}\nCtrl-C ends it."),
-        || Event::Serving { url: url.clone(), account: name.clone(), connection_string: connection.clone() },
+        || {
+            let trust = certificate.as_ref().map(|file| format!("Certificate: {}\n", file.0.display())).unwrap_or_default();
+            format!(
+                "Blob service at {url}\nAccount: {name}\nConnection string: {connection}\n{trust}Data: {kept}\nCtrl-C ends it."
+            )
+        },
+        || Event::Serving {
+            url: url.clone(),
+            account: name.clone(),
+            connection_string: connection.clone(),
+            certificate: certificate.as_ref().map(|file| file.0.display().to_string()),
+        },
     );
     context.signals.first().await;
-    let requests = emulator.requests();
+    let (requests, tls) = (emulator.requests(), emulator.protocol());
+    let operations = emulator.served().into_iter().map(|served| Operation {
+        operation: served.operation,
+        requests: served.requests,
+        refused: served.refused,
+        body_bytes: served.body_bytes,
+    });
+    context
+        .out
+        .data(|| format!("Requests served: {requests}"), || Event::Served { requests, operations: operations.collect(), tls });
     emulator.stop().await;
-    context.out.data(|| format!("Requests served: {requests}"), || Event::Served { requests });
     Ok(Exit::Done)
+}
+
+/// The file with the certificate that clients have to trust, there as long as the service is. Named by the port, so that a
+/// variable that points to it survives a restart.
+struct Certificate(PathBuf);
+
+impl Certificate {
+    fn write(emulator: &Emulator, context: &Context) -> Result<Option<Certificate>> {
+        let Some(pem) = emulator.authority_pem() else { return Ok(None) };
+        let folder = context.certificate_folder();
+        let file = folder.join(format!("serve-{}.pem", emulator.port()));
+        std::fs::create_dir_all(&folder)
+            .and_then(|()| std::fs::write(&file, pem))
+            .map_err(|e| Error::new(Kind::Local, format!("cannot write the certificate {}", file.display())).with_source(e))?;
+        Ok(Some(Certificate(file)))
+    }
+}
+
+impl Drop for Certificate {
+    fn drop(&mut self) {
+        // Left behind it harms nobody: its authority's key is gone.
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 /// `NAME:KEY`; the key is checked here, and never repeated in a message.

@@ -58,6 +58,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) op: Op,
     pub(crate) version: &'static str,
     pub(crate) now: Ticks,
+    /// The request came over TLS.
+    pub(crate) secure: bool,
 }
 
 impl Asked<'_> {
@@ -181,7 +183,7 @@ impl Asked<'_> {
         {
             return Err(Failure::from(e::SOURCE_IP_MISMATCH).detail("SourceIP", peer.to_string()));
         }
-        if fields.spr.as_deref() == Some("https") {
+        if fields.spr.as_deref() == Some("https") && !self.secure {
             return Err(e::PROTOCOL_MISMATCH.into());
         }
         if need.any_of.is_empty() {

@@ -7,13 +7,13 @@
 use super::http::{Answer, BodyLength, Head, MAX_HEAD};
 use super::payload::Piece;
 use super::service::Service;
-use super::{drain, store};
+use super::store;
+use super::stream::Stream;
 use bytes::{Buf, BufMut, BytesMut};
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 /// First read of a connection; grows for larger heads. A small blob arrives with its head in one read.
@@ -22,13 +22,13 @@ const READ_BUFFER: usize = 16 * 1024;
 const DRAIN_LIMIT: u64 = 512 * 1024 * 1024;
 
 pub(crate) struct Conn {
-    stream: TcpStream,
+    stream: Stream,
     buffer: BytesMut,
     peer: IpAddr,
 }
 
 impl Conn {
-    pub(crate) fn new(stream: TcpStream, peer: IpAddr) -> Self {
+    pub(crate) fn new(stream: Stream, peer: IpAddr) -> Self {
         Conn { stream, buffer: BytesMut::with_capacity(READ_BUFFER), peer }
     }
 
@@ -49,7 +49,7 @@ impl Conn {
                 Next::Malformed(status) => {
                     let answer = service.malformed(status);
                     let (wire, _) = answer.into_wire(false, false);
-                    self.stream.write_all(&wire).await?;
+                    self.write(&wire).await?;
                     return self.linger().await;
                 }
             };
@@ -103,14 +103,20 @@ impl Conn {
                 other => store::write_piece(&other, &mut self.stream).await?,
             }
         }
-        Ok(())
+        // TLS may still hold a record back.
+        self.stream.flush().await
+    }
+
+    async fn write(&mut self, wire: &[u8]) -> io::Result<()> {
+        self.stream.write_all(wire).await?;
+        self.stream.flush().await
     }
 
     /// Throws `count` bytes of the stream away.
     async fn skip(&mut self, count: u64) -> io::Result<()> {
         let held = usize::try_from(count).unwrap_or(usize::MAX).min(self.buffer.len());
         self.buffer.advance(held);
-        drain::skip(&self.stream, count - held as u64).await
+        self.stream.skip(count - held as u64).await
     }
 
     /// Ends our side and reads a little on, so that a client still sending sees the answer rather than a reset.
@@ -146,7 +152,7 @@ impl Body<'_> {
     /// Lets a client that waits for it send (RFC 9110, 10.1.1).
     async fn invite(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.awaits_continue) && self.remaining > 0 {
-            self.conn.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+            self.conn.write(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
         }
         Ok(())
     }

@@ -35,7 +35,10 @@ mod rows;
 mod service;
 mod state;
 mod store;
+mod stream;
+mod tally;
 mod time;
+mod tls;
 mod xml;
 
 use crate::rest::auth::shared_key::{DEV_ACCOUNT, DEV_KEY, decode_key};
@@ -48,9 +51,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use store::Store;
+use stream::Stream;
+pub use tally::Served;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
 
 /// Tells the emulator the time. Tests move it; leases, SAS and the like follow.
 pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
@@ -92,6 +98,7 @@ pub struct Builder {
     accounts: Vec<(String, Secret)>,
     clock: Clock,
     record: bool,
+    tls: bool,
 }
 
 impl fmt::Debug for Builder {
@@ -131,11 +138,17 @@ impl Builder {
         self
     }
 
+    /// Speaks TLS, with a certificate made at the start that is vouched for by [`Emulator::authority_pem`]. Plain if not said.
+    pub fn tls(mut self) -> Self {
+        self.tls = true;
+        self
+    }
+
     /// Opens the store, binds the port and starts to serve, on the current tokio runtime.
     ///
     /// # Errors
     /// [`Kind::Usage`]: an account's key is not base64, or a name is given twice. [`Kind::Local`]: the port is taken; the
-    /// folder is in use by another process, has a newer format, or cannot be written.
+    /// folder is in use by another process, has a newer format, or cannot be written; no certificate can be made.
     pub async fn start(mut self) -> Result<Emulator> {
         if self.accounts.is_empty() {
             self.accounts.push((DEV_ACCOUNT.to_owned(), Secret::new(DEV_KEY)));
@@ -157,10 +170,15 @@ impl Builder {
         let failed = |e: std::io::Error| Error::new(Kind::Local, format!("cannot listen on {address}")).with_source(e);
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
-        let service = Arc::new(Service::new(model, self.clock, self.record, format!("http://127.0.0.1:{port}")));
+        let identity = self.tls.then(tls::Identity::generate).transpose()?;
+        let (scheme, acceptor, authority_pem) = match identity {
+            Some(identity) => ("https", Some(identity.acceptor), Some(identity.authority_pem)),
+            None => ("http", None, None),
+        };
+        let service = Arc::new(Service::new(model, self.clock, self.record, format!("{scheme}://127.0.0.1:{port}")));
         let (stop, stopped) = watch::channel(false);
-        let server = tokio::spawn(serve(listener, service.clone(), stopped));
-        Ok(Emulator { service, port, accounts: self.accounts, stop, server })
+        let server = tokio::spawn(serve(listener, acceptor, service.clone(), stopped));
+        Ok(Emulator { service, port, authority_pem, accounts: self.accounts, stop, server })
     }
 }
 
@@ -168,6 +186,7 @@ impl Builder {
 pub struct Emulator {
     service: Arc<Service>,
     port: u16,
+    authority_pem: Option<String>,
     accounts: Vec<(String, Secret)>,
     stop: watch::Sender<bool>,
     server: JoinHandle<()>,
@@ -185,12 +204,19 @@ const GRACE: Duration = Duration::from_secs(5);
 impl Emulator {
     /// Settings to start from.
     pub fn builder() -> Builder {
-        Builder { storage: Storage::Memory, port: 0, accounts: Vec::new(), clock: Arc::new(SystemTime::now), record: false }
+        Builder {
+            storage: Storage::Memory,
+            port: 0,
+            accounts: Vec::new(),
+            clock: Arc::new(SystemTime::now),
+            record: false,
+            tls: false,
+        }
     }
 
-    /// `http://127.0.0.1:PORT/ACCOUNT` of the first account.
+    /// `http://127.0.0.1:PORT/ACCOUNT` of the first account; `https` with [`Builder::tls`].
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}/{}", self.port, self.account())
+        format!("{}/{}", self.service.origin, self.account())
     }
 
     /// The port listened on.
@@ -211,7 +237,8 @@ impl Emulator {
     /// A connection string for the first account, as SDKs and tools take it. It holds the key.
     pub fn connection_string(&self) -> String {
         format!(
-            "DefaultEndpointsProtocol=http;AccountName={};AccountKey={};BlobEndpoint={};",
+            "DefaultEndpointsProtocol={};AccountName={};AccountKey={};BlobEndpoint={};",
+            if self.service.secure() { "https" } else { "http" },
             self.account(),
             self.key().expose(),
             self.url()
@@ -226,6 +253,21 @@ impl Emulator {
     /// How many requests have come so far, whatever the answer; counted always, unlike [`Emulator::seen`].
     pub fn requests(&self) -> u64 {
         self.service.requests()
+    }
+
+    /// What has been asked for so far, by operation.
+    pub fn served(&self) -> Vec<Served> {
+        self.service.tally.served()
+    }
+
+    /// The certificate, PEM, that a client has to trust; `None` without TLS.
+    pub fn authority_pem(&self) -> Option<&str> {
+        self.authority_pem.as_deref()
+    }
+
+    /// TLS version and cipher of the connection made last, as `TLSv1_3 TLS13_AES_128_GCM_SHA256`.
+    pub fn protocol(&self) -> Option<String> {
+        state::lock(&self.service.protocol).clone()
     }
 
     /// Takes no new requests, waits up to 5 s for those in flight, and ends.
@@ -244,7 +286,7 @@ impl Drop for Emulator {
 }
 
 /// Accepts until told to stop. Connections belong to the set, which cuts them when it is dropped.
-async fn serve(listener: TcpListener, service: Arc<Service>, mut stopped: watch::Receiver<bool>) {
+async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, service: Arc<Service>, mut stopped: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
     let for_connections = stopped.clone();
     loop {
@@ -253,7 +295,14 @@ async fn serve(listener: TcpListener, service: Arc<Service>, mut stopped: watch:
                 Ok((stream, peer)) => {
                     // Answers are written whole; waiting to fill a segment only adds delay. Failing is harmless.
                     let _ = stream.set_nodelay(true);
-                    connections.spawn(conn::Conn::new(stream, peer.ip()).run(service.clone(), for_connections.clone()));
+                    let (tls, service, stop) = (tls.clone(), service.clone(), for_connections.clone());
+                    connections.spawn(async move {
+                        let stream = Stream::accept(stream, tls.as_ref()).await?;
+                        if let Some(protocol) = stream.protocol() {
+                            *state::lock(&service.protocol) = Some(protocol);
+                        }
+                        conn::Conn::new(stream, peer.ip()).run(service, stop).await
+                    });
                 }
                 // Out of descriptors, mostly: give connections time to close.
                 Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,

@@ -13,7 +13,7 @@ pub(crate) enum Level {
 }
 
 /// The operations, named as the service names them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Op {
     ListContainers,
     GetServiceProperties,

@@ -7,6 +7,7 @@ use super::http::{Answer, BodyLength, Head, plain_number};
 use super::ops::{self, Ctx};
 use super::route::{Level, Op};
 use super::state::{Model, lock};
+use super::tally::Tally;
 use super::time::{self, Ticks};
 use super::{Clock, Seen, names, store};
 use std::io;
@@ -79,15 +80,23 @@ pub(crate) struct Service {
     pub(crate) model: Model,
     pub(crate) clock: Clock,
     pub(crate) seen: Option<Mutex<Vec<Seen>>>,
-    /// `http://127.0.0.1:PORT`, as listings tell it and copy sources name it.
+    /// `http://127.0.0.1:PORT` or `https://127.0.0.1:PORT`, as listings tell it and copy sources name it.
     pub(crate) origin: String,
+    pub(crate) tally: Tally,
+    /// TLS version and cipher of the connection made last.
+    pub(crate) protocol: Mutex<Option<String>>,
     requests: AtomicU64,
 }
 
 impl Service {
     pub(crate) fn new(model: Model, clock: Clock, record: bool, origin: String) -> Self {
         let seen = record.then(Mutex::default);
-        Service { model, clock, seen, origin, requests: AtomicU64::new(0) }
+        Service { model, clock, seen, origin, tally: Tally::default(), protocol: Mutex::default(), requests: AtomicU64::new(0) }
+    }
+
+    /// Whether connections are encrypted.
+    pub(crate) fn secure(&self) -> bool {
+        self.origin.starts_with("https:")
     }
 
     /// Requests that had a head worth answering, so far.
@@ -109,8 +118,10 @@ impl Service {
         let known = self.version(head);
         let version = *known.as_ref().unwrap_or(&VERSIONS[VERSIONS.len() - 1]);
         // Between the head and its meaning: what is to disturb requests by plan (delays, refusals, cuts) belongs here.
-        let outcome = match known {
-            Ok(version) => self.serve(head, body, version, now, &request_id).await,
+        let admitted = known.and_then(|version| self.admit(head, version, now, None));
+        let op = admitted.as_ref().ok().map(|ctx| ctx.op);
+        let outcome = match admitted {
+            Ok(ctx) => serve(&Ctx { request_id: &request_id, ..ctx }, body).await,
             Err(failure) => Err(failure),
         };
         // A token for another service does not get as far as this one: what refuses it knows no version [R].
@@ -125,6 +136,7 @@ impl Service {
             answer.header("x-ms-client-request-id", id.to_owned());
         }
         answer.header("Date", time::http_date(now));
+        self.tally.count(op, answer.status, head.body_len());
         if let Some(seen) = &self.seen {
             lock(seen).push(Seen {
                 method: head.method.clone(),
@@ -135,25 +147,6 @@ impl Service {
             });
         }
         answer
-    }
-
-    async fn serve(&self, head: &Head, body: &mut Body<'_>, version: &'static str, now: Ticks, request_id: &str) -> Outcome {
-        let ctx = Ctx { request_id, ..self.admit(head, version, now, None)? };
-        check_common(head)?;
-        match ctx.op {
-            Op::PutBlob => ops::put::put_blob(&ctx, body).await,
-            Op::PutBlock => ops::blocks::put_block(&ctx, body).await,
-            Op::AppendBlock => ops::append::append_block(&ctx, body).await,
-            Op::PutPage => ops::page::put_page(&ctx, body).await,
-            Op::BlobBatch => {
-                let bytes = collected(body).await?;
-                ops::batch::run(&ctx, &bytes)
-            }
-            _ => {
-                let bytes = collected(body).await?;
-                ops::run(&ctx, &bytes)
-            }
-        }
     }
 
     /// Everything that comes before the operation itself. In a batch, `outer` is the batch's own caller.
@@ -169,7 +162,16 @@ impl Service {
         let name = secondary.unwrap_or(&address.account);
         let account = self.model.account(name).ok_or_else(|| Failure::auth(format!("There is no account '{name}' here.")))?;
         let op = Op::of(head, address.level)?;
-        let asked = Asked { model: &self.model, account, container: &address.container, blob: &address.blob, op, version, now };
+        let asked = Asked {
+            model: &self.model,
+            account,
+            container: &address.container,
+            blob: &address.blob,
+            op,
+            version,
+            now,
+            secure: self.secure(),
+        };
         let caller = match outer {
             // A part without credentials of its own is the batch's caller's.
             Some(outer) if head.header("authorization").is_none() && head.parameter("sig").is_none() => outer.clone(),
@@ -269,6 +271,25 @@ fn check_common(head: &Head) -> Outcome<()> {
         return Err(e::LENGTH_REQUIRED.into());
     }
     Ok(())
+}
+
+/// Runs the operation of a request that was let in.
+async fn serve(ctx: &Ctx<'_>, body: &mut Body<'_>) -> Outcome {
+    check_common(ctx.head)?;
+    match ctx.op {
+        Op::PutBlob => ops::put::put_blob(ctx, body).await,
+        Op::PutBlock => ops::blocks::put_block(ctx, body).await,
+        Op::AppendBlock => ops::append::append_block(ctx, body).await,
+        Op::PutPage => ops::page::put_page(ctx, body).await,
+        Op::BlobBatch => {
+            let bytes = collected(body).await?;
+            ops::batch::run(ctx, &bytes)
+        }
+        _ => {
+            let bytes = collected(body).await?;
+            ops::run(ctx, &bytes)
+        }
+    }
 }
 
 async fn collected(body: &mut Body<'_>) -> Outcome<Vec<u8>> {

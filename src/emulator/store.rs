@@ -7,8 +7,7 @@ use bytes::BytesMut;
 use crc_fast::{CrcAlgorithm, Digest as Crc};
 use md5::{Digest as _, Md5};
 use std::io;
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 /// Largest piece a body is received in. Small enough to stay in a second-level cache between the socket and the checksum.
 const PIECE: usize = 1024 * 1024;
@@ -181,7 +180,7 @@ fn read_at(piece: &Piece, at: u64, out: &mut [u8]) -> io::Result<()> {
 ///
 /// # Errors
 /// The disk's and the socket's. An error ends the connection: the head with the full length has gone out already.
-pub(crate) async fn write_piece(piece: &Piece, stream: &mut TcpStream) -> io::Result<()> {
+pub(crate) async fn write_piece(piece: &Piece, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
     let mut buffer = vec![0; usize::try_from(piece.len()).unwrap_or(PIECE).min(PIECE)];
     let mut at = 0;
     while at < piece.len() {

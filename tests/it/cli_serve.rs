@@ -2,7 +2,7 @@
 
 use crate::cli_support::{KEY, World};
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 
 /// A running `serve`, ended with the test.
 struct Serving(Child);
@@ -16,11 +16,18 @@ impl Drop for Serving {
 
 /// Starts it, and waits until it says where it is.
 fn serve(world: &World, args: &[&str]) -> (Serving, serde_json::Value) {
+    let (serving, _, said) = serve_and_listen(world, args);
+    (serving, said)
+}
+
+/// The same, for those who want to hear the rest.
+fn serve_and_listen(world: &World, args: &[&str]) -> (Serving, BufReader<ChildStdout>, serde_json::Value) {
     let args = [&["serve", "--port", "0", "--output-type", "json"], args].concat();
     let mut child = world.command(&args).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    (Serving(child), serde_json::from_str(&line).unwrap())
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    (Serving(child), stdout, serde_json::from_str(&line).unwrap())
 }
 
 #[test]
@@ -80,4 +87,32 @@ fn runs_at_the_same_time_do_not_disturb_each_other() {
         assert_eq!(ran.json().last().unwrap()["type"], "summary");
     }
     assert_eq!(world.run(&["list", "dev://box"]).stdout.lines().count(), 4);
+}
+
+/// With `--tls` a client that is given the certificate gets in, another does not; the end tells what was asked for.
+#[test]
+fn tls_is_for_those_who_trust_the_certificate() {
+    let mut world = World::new();
+    world.write("f.txt", "twelve bytes");
+    let (mut serving, mut rest, said) = serve_and_listen(&world, &["--discard", "--tls"]);
+    let connection = said["connection_string"].as_str().unwrap();
+    assert!(connection.starts_with("DefaultEndpointsProtocol=https;"), "{said}");
+    world.set("AZURE_STORAGE_CONNECTION_STRING", connection);
+    let url = format!("{}/box", said["url"].as_str().unwrap());
+    let refused = world.run(&["copy", "f.txt", &url, "--create-container"]);
+    assert!(refused.code != 0 && refused.stderr.contains("SSL_CERT_FILE"), "{refused:?}");
+    let certificate = said["certificate"].as_str().unwrap().to_owned();
+    world.set("SSL_CERT_FILE", &certificate);
+    assert_eq!(world.run(&["copy", "f.txt", &url, "--create-container"]).code, 0);
+    assert_eq!(world.run(&["list", &url]).stdout, "f.txt; Content Length: 12 B\n");
+    std::process::Command::new("kill").args(["-INT", &serving.0.id().to_string()]).status().unwrap();
+    let mut served = String::new();
+    rest.read_line(&mut served).unwrap();
+    assert_eq!(serving.0.wait().unwrap().code(), Some(0));
+    let served: serde_json::Value = serde_json::from_str(&served).unwrap();
+    assert_eq!(served["requests"], 3, "{served}");
+    assert_eq!(served["tls"], "TLSv1_3 TLS13_AES_128_GCM_SHA256");
+    let put = served["operations"].as_array().unwrap().iter().find(|of| of["operation"] == "PutBlob").unwrap();
+    assert_eq!((&put["requests"], &put["refused"], &put["body_bytes"]), (&1.into(), &0.into(), &12.into()));
+    assert!(!std::path::Path::new(&certificate).exists(), "the certificate outlives what it was for");
 }

@@ -157,7 +157,7 @@ pub(crate) struct Encryption {
 }
 
 impl Encryption {
-    /// Reads the headers. The service wants TLS for customer keys; this emulator speaks none and takes them as they are.
+    /// Reads the headers. The service wants TLS for customer keys; this emulator takes them without it too.
     ///
     /// # Errors
     /// 400: not all three headers, a key that is not 32 bytes, a hash that is not the key's, a key and a scope.

@@ -47,17 +47,18 @@ impl Source {
         let (scheme, rest) = url.split_once("://").ok_or_else(malformed)?;
         let (authority, path) = rest.split_at(rest.find('/').ok_or_else(malformed)?);
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let port = ctx.service.origin.rsplit_once(':').map_or("", |(_, port)| port);
+        let origin = &ctx.service.origin;
+        let port = origin.rsplit_once(':').map_or("", |(_, port)| port);
         let here = ["127.0.0.1", "localhost", "[::1]"]
             .iter()
             .any(|host| authority.strip_prefix(host).and_then(|rest| rest.strip_prefix(':')).is_some_and(|given| given == port));
-        if scheme != "http" || !here {
+        if origin.split_once(':').is_none_or(|(own, _)| own != scheme) || !here {
             return Err(e::CANNOT_VERIFY_SOURCE.into());
         }
         let blob = Self::read(ctx, path, query).map_err(|failure| unreadable(&failure))?;
         let kept = parameters(query).into_iter().find(|(name, _)| name == "snapshot");
         let kept = kept.map(|(_, time)| format!("?snapshot={time}")).unwrap_or_default();
-        Ok(Source { blob, url: format!("http://{authority}{path}{kept}") })
+        Ok(Source { blob, url: format!("{scheme}://{authority}{path}{kept}") })
     }
 
     fn read(ctx: &Ctx<'_>, path: &str, query: &str) -> Outcome<Blob> {
@@ -72,6 +73,7 @@ impl Source {
             op: Op::GetBlob,
             version: ctx.version,
             now: ctx.now,
+            secure: ctx.service.secure(),
         };
         let own = if account.name == ctx.account.name { ctx.caller.clone() } else { crate::emulator::auth::Caller::Anonymous };
         asked.authorise_source(query, ctx.head.peer, &own)?;
