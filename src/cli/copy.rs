@@ -23,6 +23,7 @@ use crate::rest::location::Location;
 use crate::rest::stats::Stats;
 use crate::transfer::engine::Job;
 use crate::transfer::overwrite::{Answer, Prompt};
+use crate::transfer::plan::Tuning;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ pub(crate) async fn run(args: &CopyArgs, context: &Context) -> Result<Exit> {
     let container = target.container.clone().ok_or_else(|| {
         usage(format!("the destination {} names no container", shown(&to, &target, None)), "add CONTAINER to it, before any ?")
     })?;
-    let tuning = tuning(&args.sending, args.overwrite.into())?;
+    let tuning = Tuning { on_change: args.on_change.into(), ..tuning(&args.sending, args.overwrite.into())? };
     let attributes = attributes(args)?;
     let prompt = prompt(args, &from, context)?;
     let source = source(&from, &opening(args, &target))?;

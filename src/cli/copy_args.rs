@@ -39,6 +39,9 @@ pub(crate) struct CopyArgs {
     /// true, false, prompt or ifSourceNewer
     #[arg(long, value_enum, ignore_case = true, default_value_t = OverwriteArg::True, hide_possible_values = true, value_name = "HOW")]
     pub(crate) overwrite: OverwriteArg,
+    /// When a file changes while it is sent: fail, retry, or snapshot (its length at the start, for logs)
+    #[arg(long, value_enum, ignore_case = true, default_value_t = OnChangeArg::Fail, hide_possible_values = true, value_name = "HOW")]
+    pub(crate) on_change: OnChangeArg,
     /// Create the container if it is not there
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     pub(crate) create_container: bool,
@@ -91,6 +94,14 @@ pub(crate) struct CopyArgs {
     /// Access tier: Hot, Cool, Cold, Archive
     #[arg(long, value_name = "TIER")]
     pub(crate) block_blob_tier: Option<String>,
+}
+
+/// `--on-change`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnChangeArg {
+    Fail,
+    Retry,
+    Snapshot,
 }
 
 /// `--overwrite`.

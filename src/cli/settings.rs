@@ -1,13 +1,13 @@
 //! From the arguments of `copy` to what the engine and the sink are told. Pure; what cannot work is refused here, before anything
 //! is opened or sent.
 
-use super::copy_args::{CopyArgs, OverwriteArg};
+use super::copy_args::{CopyArgs, OnChangeArg, OverwriteArg};
 use super::sending_args::{CheckArg, Concurrency, SendingArgs};
 use crate::attributes::Attributes;
 use crate::error::{Error, Kind, Result};
 use crate::rest::client::Check;
 use crate::rest::properties;
-use crate::transfer::plan::{Overwrite, Tuning, lanes_for, memory_for};
+use crate::transfer::plan::{OnChange, Overwrite, Tuning, lanes_for, memory_for};
 use std::num::NonZeroUsize;
 
 fn usage(what: impl Into<String>, advice: impl Into<String>) -> Error {
@@ -115,6 +115,16 @@ impl From<OverwriteArg> for Overwrite {
             OverwriteArg::False => Overwrite::False,
             OverwriteArg::IfSourceNewer => Overwrite::IfSourceNewer,
             OverwriteArg::Prompt => Overwrite::Prompt,
+        }
+    }
+}
+
+impl From<OnChangeArg> for OnChange {
+    fn from(arg: OnChangeArg) -> OnChange {
+        match arg {
+            OnChangeArg::Fail => OnChange::Fail,
+            OnChangeArg::Retry => OnChange::Retry,
+            OnChangeArg::Snapshot => OnChange::Snapshot,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::endpoint::list_of_files::ListOfFiles;
 use crate::endpoint::mapped::{self, Filesystem};
 use crate::endpoint::name::shown;
 use crate::endpoint::walk::{Rules, Walk};
-use crate::endpoint::{Facts, Found, Item, Listing, Reader, Source, Task, glob};
+use crate::endpoint::{Facts, Found, Item, Listing, Reader, Same, Source, Task, glob};
 use crate::error::{Error, Kind, Result};
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -99,6 +99,7 @@ impl FileSource {
         };
         Ok(FileReader {
             path: path.to_owned(),
+            named: true,
             file: Arc::new(file),
             base: 0,
             opened,
@@ -220,6 +221,8 @@ impl Identity {
 #[derive(Debug)]
 pub(super) struct FileReader {
     path: String,
+    /// Whether `path` is one, and not only words for what somebody else opened.
+    named: bool,
     file: Arc<File>,
     /// Where in the file the object begins.
     base: u64,
@@ -240,6 +243,7 @@ impl FileReader {
         let filesystem = mapped::filesystem_of(&file).unwrap_or(Filesystem::Other);
         Ok(Some(FileReader {
             path: name.to_owned(),
+            named: false,
             file: Arc::new(file),
             base: base.min(opened.len),
             opened,
@@ -247,6 +251,13 @@ impl FileReader {
             map_from: if filesystem == Filesystem::Other { u64::MAX } else { MAP_FROM },
             cut_short: Arc::new(AtomicBool::new(false)),
         }))
+    }
+
+    /// Whether another file has the name now. A file whose name is gone is still whole, and nothing newer is there instead.
+    fn replaced(&self) -> bool {
+        self.named
+            && std::fs::metadata(&self.path)
+                .is_ok_and(|there| (there.dev(), there.ino()) != (self.opened.device, self.opened.inode))
     }
 
     /// Maps, and falls back to reading where that is not possible.
@@ -299,16 +310,21 @@ impl Reader for FileReader {
         })
     }
 
-    fn check_unchanged(&self) -> Result<()> {
+    fn check_unchanged(&self, same: Same) -> Result<()> {
         if self.cut_short.load(Ordering::Acquire) {
             return Err(changed(&self.path, "has become shorter while it was read"));
         }
-        match Identity::of(&self.file).map_err(|e| unreadable(&self.path, e))? {
-            Some(now) if now == self.opened => Ok(()),
+        let now = Identity::of(&self.file).map_err(|e| unreadable(&self.path, e))?;
+        match now {
+            Some(now) if same == Same::Length && now.len >= self.opened.len => Ok(()),
             Some(now) if now.len != self.opened.len => {
                 let how = format!("has changed from {} to {} bytes while it was sent", self.opened.len, now.len);
                 Err(changed(&self.path, &how))
             }
+            Some(now) if now == self.opened => match self.replaced() {
+                true => Err(changed(&self.path, "was replaced by another file while it was sent")),
+                false => Ok(()),
+            },
             _ => Err(changed(&self.path, "was written to while it was sent")),
         }
     }

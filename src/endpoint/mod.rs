@@ -101,8 +101,17 @@ pub trait Reader: Send + Sync {
     /// Called before the commit (and before a small object is sent whole, after it was read).
     ///
     /// # Errors
-    /// `SourceChanged` if length, time or identity differ from what they were when it was opened.
-    fn check_unchanged(&self) -> Result<()>;
+    /// `SourceChanged` if it is not what it was when it was opened.
+    fn check_unchanged(&self, same: Same) -> Result<()>;
+}
+
+/// In what an object must be what it was when it was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Same {
+    /// In length, time of change and identity, and no other may have taken its name.
+    Whole,
+    /// In that no byte is missing of those it had; it may have grown, been touched, or lost its name.
+    Length,
 }
 
 /// The bytes of one request and their checksum, computed once where they were read.

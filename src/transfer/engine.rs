@@ -5,14 +5,15 @@
 //! may be in memory is taken from the budget before it is read.
 
 use crate::chunks::Chunks;
-use crate::endpoint::{BlockId, Finish, Found, Item, Limits, Payload, Reader, Receipt, Sink, Source};
+use crate::endpoint::{BlockId, Finish, Found, Item, Limits, Payload, Reader, Receipt, Same, Sink, Source};
 use crate::error::{Error, Kind, Result};
+use crate::transfer::attempt::Attempt;
 use crate::transfer::block_id::Writer;
 use crate::transfer::budget::Budget;
 use crate::transfer::md5;
 use crate::transfer::object::{Cut, Object, cause};
 use crate::transfer::overwrite::{Gate, Look, Prompt, Written};
-use crate::transfer::plan::{Plan, Tuning, plan, smaller_block};
+use crate::transfer::plan::{OnChange, Plan, Tuning, plan, smaller_block};
 use crate::transfer::progress::{Course, Progress, Snapshot};
 use crate::transfer::queue::{Queue, Work};
 use crate::transfer::stop::{Phase, Stop};
@@ -158,7 +159,7 @@ async fn list(shared: Arc<Shared>) -> Result<()> {
 async fn lane(shared: Arc<Shared>) -> Result<()> {
     while shared.stop.phase() == Phase::Run {
         match shared.queue.next().await {
-            Work::Item(item, queued) => shared.start(item, queued).await?,
+            Work::Item(attempt) => shared.start(attempt).await?,
             Work::Block(object, index) => shared.block(&object, index).await?,
             Work::Turn(stream) => shared.turn(&stream).await?,
             Work::Wait => {}
@@ -185,50 +186,42 @@ impl Shared {
     }
 
     /// Opens an object; moves it if it goes in one request, and shares it out otherwise.
-    async fn start(&self, item: Item, queued: SystemTime) -> Result<()> {
-        let mut course = Course { started: Some(SystemTime::now()), ..Course::queued(queued) };
+    async fn start(&self, attempt: Attempt) -> Result<()> {
+        attempt.started();
+        let item = attempt.item();
         let opened = match self.job.sink.check_name(&item.target) {
-            Ok(()) => self.job.source.open(&item).await,
+            Ok(()) => self.job.source.open(item).await,
             Err(error) => Err(error),
         };
         let reader = match opened {
             Ok(reader) => reader,
-            Err(error) => {
-                self.queue.planned();
-                return self.settle(&item, course, Err(error));
-            }
+            Err(error) => return self.settle(&attempt, Err(error)),
         };
-        course.facts = Some(reader.facts());
-        self.progress.opened();
-        let Some(len) = reader.facts().len else { return self.start_stream(item, course, Arc::from(reader)).await };
-        self.progress.known(len);
+        attempt.opened(reader.facts(), &self.progress);
+        let Some(len) = reader.facts().len else { return self.start_stream(Arc::new(attempt), Arc::from(reader)).await };
+        attempt.known(len, &self.progress);
         let tuning = Tuning { whole_limit: self.whole_limit.load(Ordering::Relaxed), ..self.job.tuning };
         match plan(len, &tuning, &self.limits) {
             Ok(Plan::Whole) => {
-                self.queue.planned();
-                let result = self.move_whole(&item, &mut course, &*reader, len).await;
-                self.settle(&item, course, result.map_err(|e| cause(e, &*reader)))
+                let result = self.move_whole(&attempt, &*reader, len).await;
+                self.settle(&attempt, result.map_err(|e| cause(e, &*reader, self.same())))
             }
             Ok(Plan::Blocks { block_size, count }) => {
-                course.blocks = count;
-                self.start_object(item, course, Arc::from(reader), Cut { len, block_size, count }).await
+                attempt.add_blocks(count);
+                self.start_object(Arc::new(attempt), Arc::from(reader), Cut { len, block_size, count }).await
             }
             Err(error) => {
-                self.queue.planned();
                 let error = error.context(format!("cannot send {}", item.source));
-                self.settle(&item, course, Err(error))
+                self.settle(&attempt, Err(error))
             }
         }
     }
 
-    async fn start_object(&self, item: Item, course: Course, reader: Arc<dyn Reader>, cut: Cut) -> Result<()> {
-        let look = self.gate.look(&*self.job.sink, &item.target, reader.facts().modified).await;
+    async fn start_object(&self, attempt: Arc<Attempt>, reader: Arc<dyn Reader>, cut: Cut) -> Result<()> {
+        let look = self.gate.look(&*self.job.sink, &attempt.item().target, reader.facts().modified).await;
         let error = match look {
-            Ok(Look::Skip(reason)) => {
-                self.queue.planned();
-                return self.settle(&item, course, Ok(Done::Skipped(reason)));
-            }
-            Ok(Look::Go(replace)) => match Object::new((item.clone(), course), reader, cut, replace, self.job.tuning.put_md5) {
+            Ok(Look::Skip(reason)) => return self.settle(&attempt, Ok(Done::Skipped(reason))),
+            Ok(Look::Go(replace)) => match Object::new(Arc::clone(&attempt), reader, cut, replace, self.job.tuning.put_md5) {
                 Ok(object) => {
                     self.queue.add_object(Arc::new(object));
                     return Ok(());
@@ -237,40 +230,30 @@ impl Shared {
             },
             Err(error) => error,
         };
-        self.queue.planned();
-        self.settle(&item, course, Err(error))
+        self.settle(&attempt, Err(error))
     }
 
-    async fn start_stream(&self, item: Item, mut course: Course, reader: Arc<dyn Reader>) -> Result<()> {
+    async fn start_stream(&self, attempt: Arc<Attempt>, reader: Arc<dyn Reader>) -> Result<()> {
         let replace = self.gate.condition(reader.facts().modified);
-        let first = match Stream::new((item.clone(), course), reader, replace, self) {
+        let first = match Stream::new(Arc::clone(&attempt), reader, replace, self) {
             Ok(stream) => stream.read(self).await.map(|block| (stream, block)),
             Err(error) => Err(error),
         };
         let (stream, block) = match first {
             Ok((stream, Some(block))) => (stream, block),
-            Ok((_, None)) => {
-                // Told to stop before it said anything: left for the final count.
-                self.queue.planned();
-                return Ok(());
-            }
-            Err(error) => {
-                self.queue.planned();
-                return self.settle(&item, course, Err(error));
-            }
+            // Told to stop before it said anything: left for the final count.
+            Ok((_, None)) => return Ok(()),
+            Err(error) => return self.settle(&attempt, Err(error)),
         };
         match block.into_whole(self.whole_limit.load(Ordering::Relaxed).min(self.limits.whole)) {
             Ok((data, _permit)) => {
-                self.queue.planned();
                 let finish = Finish { content_md5: stream.content_md5(), replace: stream.replace() };
-                let result = self.put(&item, &mut course, Payload { crc64: data.crc64(), data }, finish).await;
-                self.settle(&item, course, result)
+                let result = self.put(&attempt, Payload { crc64: data.crc64(), data }, finish).await;
+                self.settle(&attempt, result)
             }
             Err(block) => {
-                let (stream, last) = (Arc::new(stream), block.is_last());
-                if last {
-                    self.queue.planned();
-                } else {
+                let stream = Arc::new(stream);
+                if !block.is_last() {
                     self.queue.add_stream(Arc::clone(&stream));
                 }
                 let result = stream.move_block(block, self).await;
@@ -286,7 +269,7 @@ impl Shared {
                 if result.is_err() {
                     self.queue.drop_object(object);
                 }
-                self.settle(object.item(), object.course(), result)
+                self.settle(object.attempt(), result)
             }
         }
     }
@@ -313,22 +296,23 @@ impl Shared {
         if result.is_err() {
             self.queue.drop_stream(stream);
         }
-        self.settle(stream.item(), stream.course(), result)
+        self.settle(stream.attempt(), result)
     }
 
     /// Moves an object in one request.
-    async fn move_whole(&self, item: &Item, course: &mut Course, reader: &dyn Reader, len: u64) -> Result<Done> {
+    async fn move_whole(&self, attempt: &Attempt, reader: &dyn Reader, len: u64) -> Result<Done> {
         let _permit = self.budget.acquire(len).await;
         let data = reader.read(0, len).await?;
         let content_md5 = self.job.tuning.put_md5.then(|| md5::of(&data));
         let payload = Payload { crc64: data.crc64(), data };
-        reader.check_unchanged()?;
+        reader.check_unchanged(self.same())?;
         let replace = self.gate.condition(reader.facts().modified);
-        self.put(item, course, payload, Finish { content_md5, replace }).await
+        self.put(attempt, payload, Finish { content_md5, replace }).await
     }
 
     /// Puts a whole object that is in memory; one the sink finds too large goes again in blocks.
-    async fn put(&self, item: &Item, course: &mut Course, payload: Payload, finish: Finish) -> Result<Done> {
+    async fn put(&self, attempt: &Attempt, payload: Payload, finish: Finish) -> Result<Done> {
+        let item = attempt.item();
         let len = payload.data.len();
         let put = |replace| self.job.sink.put(&item.target, payload.clone(), Finish { replace, ..finish });
         let written = match self.gate.write(&item.target, finish.replace, put).await {
@@ -336,21 +320,21 @@ impl Shared {
                 let told = error.answer().and_then(|answer| answer.detail("MaxLimit")).and_then(|limit| limit.parse().ok());
                 let block_size = smaller_block(len, told, &self.job.tuning);
                 self.whole_limit.fetch_min(block_size, Ordering::Relaxed);
-                let ids = self.stage(item, course, &payload.data, block_size).await?;
+                let ids = self.stage(attempt, &payload.data, block_size).await?;
                 let commit = |replace| self.job.sink.commit(&item.target, &ids, Finish { replace, ..finish });
                 self.gate.write(&item.target, finish.replace, commit).await
             }
             written => {
                 // Skipped under a condition: nothing of it was taken.
                 if matches!(written, Ok(Written::Done(_))) {
-                    self.progress.sent(len);
+                    attempt.sent(len, &self.progress);
                 }
                 written
             }
         };
         Ok(match written? {
             Written::Done(receipt) => {
-                course.count(receipt);
+                attempt.count(receipt);
                 Done::Moved(len)
             }
             Written::Skipped(reason) => Done::Skipped(reason),
@@ -358,35 +342,41 @@ impl Shared {
     }
 
     /// Stages data that is in memory as blocks, one after the other: what is left to do when it was refused in one piece.
-    async fn stage(&self, item: &Item, course: &mut Course, data: &Chunks, size: u64) -> Result<Vec<BlockId>> {
-        let modified = course.facts.and_then(|facts| facts.modified);
+    async fn stage(&self, attempt: &Attempt, data: &Chunks, size: u64) -> Result<Vec<BlockId>> {
+        let modified = attempt.course().facts.and_then(|facts| facts.modified);
         let writer = Writer::new(Some(data.len()), modified, size)?;
         let mut ids = Vec::new();
         for (index, offset) in (0u32..).zip((0..data.len()).step_by(usize::try_from(size).unwrap_or(usize::MAX))) {
             let block = data.slice(offset, size.min(data.len() - offset));
-            let (id, receipt) = self.stage_block(item, &writer, index, block).await?;
-            course.count(receipt);
-            course.blocks += 1;
-            ids.push(id);
+            ids.push(self.stage_block(attempt, &writer, index, block).await?);
+            attempt.add_blocks(1);
         }
         Ok(ids)
     }
 
     /// Stages one block under a name of its own; its bytes count once they are acknowledged.
-    pub(super) async fn stage_block(&self, item: &Item, writer: &Writer, index: u32, data: Chunks) -> Result<(BlockId, Receipt)> {
+    pub(super) async fn stage_block(&self, attempt: &Attempt, writer: &Writer, index: u32, data: Chunks) -> Result<BlockId> {
+        let item = attempt.item();
         let (len, crc64) = (data.len(), data.crc64());
         let id = writer.block(index, crc64).build();
         let put = self.job.sink.put_block(&item.target, id, Payload { data, crc64 }).await;
         let receipt = put.map_err(|e| e.context(format!("cannot put block {index} of {}", item.source)))?;
-        self.progress.sent(len);
-        Ok((id, receipt))
+        attempt.count(receipt);
+        attempt.sent(len, &self.progress);
+        Ok(id)
     }
 
-    /// Counts an object's end. What would befall every other object as well ends the job.
-    fn settle(&self, item: &Item, mut course: Course, result: Result<Done>) -> Result<()> {
+    /// In what a source must be what it was when it was opened.
+    pub(super) fn same(&self) -> Same {
+        self.job.tuning.on_change.must_hold()
+    }
+
+    /// Counts an object's end, or starts it again. What would befall every other object as well ends the job.
+    fn settle(&self, attempt: &Attempt, result: Result<Done>) -> Result<()> {
         if let Some(tries) = result.as_ref().err().and_then(Error::attempts) {
-            course.count(Receipt { attempts: tries.count });
+            attempt.count(Receipt { attempts: tries.count });
         }
+        let (item, course) = (attempt.item(), attempt.course());
         match result {
             Ok(Done::Moved(bytes)) => self.progress.done(&item.source, &item.target, course, bytes),
             Ok(Done::Skipped(reason)) => self.progress.skipped(&item.source, Some(&item.target), course, reason),
@@ -395,8 +385,22 @@ impl Shared {
                 self.queue.close();
                 return Err(error);
             }
-            Err(error) => self.progress.failed(&item.source, Some(&item.target), course, error),
+            Err(error) => {
+                if let Some(next) = self.next_try(attempt, &error) {
+                    attempt.take_back(&self.progress);
+                    self.queue.again(next);
+                    return Ok(());
+                }
+                self.progress.failed(&item.source, Some(&item.target), course, attempt.explain(error));
+            }
         }
+        self.queue.settled();
         Ok(())
+    }
+
+    /// The next try at an object whose source changed, where that is asked for.
+    fn next_try(&self, attempt: &Attempt, error: &Error) -> Option<Attempt> {
+        let wanted = self.job.tuning.on_change == OnChange::Retry && error.kind() == Kind::SourceChanged;
+        if wanted && self.stop.phase() == Phase::Run { attempt.next() } else { None }
     }
 }

@@ -3,6 +3,7 @@
 //! It decides sizes ([`plan`]), names blocks ([`block_id`]), keeps memory in bounds ([`budget`]), runs the lanes ([`engine`]),
 //! counts ([`progress`]) and stops when told ([`stop`]). It never sees a header, a status code or a URL.
 
+mod attempt;
 pub mod block_id;
 pub mod budget;
 pub mod engine;

@@ -4,15 +4,15 @@
 //! object, once, and its other blocks are not sent any more. What is committed already under that name stays as it was.
 
 use crate::attributes::Replace;
-use crate::endpoint::{Facts, Finish, Item, Reader};
+use crate::endpoint::{Facts, Finish, Reader, Same};
 use crate::error::{Error, Kind, Result};
+use crate::transfer::attempt::Attempt;
 use crate::transfer::block_id::Writer;
 use crate::transfer::engine::{Done, Shared};
 use crate::transfer::md5::Hashing;
 use crate::transfer::overwrite::Written;
-use crate::transfer::progress::Course;
 use crate::transfer::staged::{Staged, Total};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How it is cut.
@@ -24,7 +24,7 @@ pub(super) struct Cut {
 }
 
 pub(super) struct Object {
-    item: Item,
+    attempt: Arc<Attempt>,
     reader: Arc<dyn Reader>,
     cut: Cut,
     writer: Writer,
@@ -32,41 +32,25 @@ pub(super) struct Object {
     staged: Mutex<Staged>,
     hashing: Mutex<Option<Hashing>>,
     failed: AtomicBool,
-    course: Course,
-    /// Requests sent again so far. Orders nothing.
-    retries: AtomicU32,
 }
 
 impl Object {
-    pub(super) fn new(
-        (item, course): (Item, Course),
-        reader: Arc<dyn Reader>,
-        cut: Cut,
-        replace: Replace,
-        put_md5: bool,
-    ) -> Result<Self> {
+    pub(super) fn new(attempt: Arc<Attempt>, reader: Arc<dyn Reader>, cut: Cut, replace: Replace, put_md5: bool) -> Result<Self> {
         let Facts { len, modified } = reader.facts();
         Ok(Object {
             writer: Writer::new(len, modified, cut.block_size)?,
             staged: Mutex::new(Staged::of(Total { count: cut.count, bytes: cut.len })),
             hashing: Mutex::new(put_md5.then(|| Hashing::start(Arc::clone(&reader), cut.len))),
             failed: AtomicBool::new(false),
-            course,
-            retries: AtomicU32::new(0),
-            item,
+            attempt,
             reader,
             cut,
             replace,
         })
     }
 
-    pub(super) fn item(&self) -> &Item {
-        &self.item
-    }
-
-    /// How it went so far.
-    pub(super) fn course(&self) -> Course {
-        Course { retries: self.retries.load(Ordering::Relaxed), ..self.course }
+    pub(super) fn attempt(&self) -> &Attempt {
+        &self.attempt
     }
 
     pub(super) fn count(&self) -> u32 {
@@ -87,7 +71,7 @@ impl Object {
                 let first = !self.failed.swap(true, Ordering::Relaxed);
                 // Dropping the hash stops its thread; nobody will ask for it.
                 drop(self.hashing.lock().unwrap_or_else(PoisonError::into_inner).take());
-                first.then(|| Err(cause(error, &*self.reader)))
+                first.then(|| Err(cause(error, &*self.reader, shared.same())))
             }
         }
     }
@@ -101,10 +85,12 @@ impl Object {
         }
         let data = self.reader.read(offset, len).await?;
         if data.len() != len {
-            return Err(Error::new(Kind::SourceChanged, format!("{} has become shorter while it was read", self.item.source)));
+            return Err(Error::new(
+                Kind::SourceChanged,
+                format!("{} has become shorter while it was read", self.attempt.item().source),
+            ));
         }
-        let (id, receipt) = shared.stage_block(&self.item, &self.writer, index, data).await?;
-        self.retries.fetch_add(receipt.retries(), Ordering::Relaxed);
+        let id = shared.stage_block(&self.attempt, &self.writer, index, data).await?;
         let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
         staged.enter(index, id, len)?;
         staged.take_complete()
@@ -116,12 +102,12 @@ impl Object {
             Some(hashing) => Some(hashing.finish().await?),
             None => None,
         };
-        self.reader.check_unchanged()?;
-        let (sink, target) = (&shared.job.sink, &self.item.target);
+        self.reader.check_unchanged(shared.same())?;
+        let (sink, target) = (&shared.job.sink, &self.attempt.item().target);
         let commit = |replace| sink.commit(target, ids, Finish { content_md5, replace });
         Ok(match shared.gate.write(target, self.replace, commit).await? {
             Written::Done(receipt) => {
-                self.retries.fetch_add(receipt.retries(), Ordering::Relaxed);
+                self.attempt.count(receipt);
                 Done::Moved(self.cut.len)
             }
             Written::Skipped(reason) => Done::Skipped(reason),
@@ -131,11 +117,11 @@ impl Object {
 
 /// The error to report: where the source has changed under a transfer, that is why it failed, whatever it failed with (bytes
 /// that differ from their checksum, a mapping that ends early).
-pub(super) fn cause(error: Error, reader: &dyn Reader) -> Error {
+pub(super) fn cause(error: Error, reader: &dyn Reader, same: Same) -> Error {
     if error.ends_job() {
         return error;
     }
-    match reader.check_unchanged() {
+    match reader.check_unchanged(same) {
         Err(changed) if changed.kind() == Kind::SourceChanged => changed,
         _ => error,
     }

@@ -3,7 +3,7 @@
 //! Blocks never get more than the service takes, neither in size nor in number: where the size is ours to choose it grows, and
 //! where it was fixed the object is refused before its first byte, with the size that would do.
 
-use crate::endpoint::Limits;
+use crate::endpoint::{Limits, Same};
 use crate::error::{Error, Kind, Result};
 use crate::units::{ByteCount, MIB};
 use std::num::NonZeroUsize;
@@ -20,6 +20,29 @@ pub enum Overwrite {
     IfSourceNewer,
     /// Where something is there, the job's prompt is asked.
     Prompt,
+}
+
+/// What to do about a source that changes while it is sent. A mixture is never committed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnChange {
+    /// That object fails.
+    #[default]
+    Fail,
+    /// It is opened again and sent anew, a few times; then it fails.
+    Retry,
+    /// It is sent as long as it was when it was opened: what is appended meanwhile is left for another time, and its time of
+    /// change does not matter. One that becomes shorter fails. Right for files that are only ever appended to.
+    Snapshot,
+}
+
+impl OnChange {
+    /// What must still hold of a source before it is committed.
+    pub(super) fn must_hold(self) -> Same {
+        match self {
+            OnChange::Fail | OnChange::Retry => Same::Whole,
+            OnChange::Snapshot => Same::Length,
+        }
+    }
 }
 
 /// What the engine was told, or chose.
@@ -39,6 +62,8 @@ pub struct Tuning {
     pub put_md5: bool,
     /// What to do where something is there already.
     pub overwrite: Overwrite,
+    /// What to do about a source that changes while it is sent.
+    pub on_change: OnChange,
 }
 
 /// Requests in flight on a machine with this many cores: 8 a core, at least 16 and at most 64. The service gives one connection
@@ -70,6 +95,7 @@ impl Default for Tuning {
             memory: memory_for(lanes, block_size, block_size),
             put_md5: false,
             overwrite: Overwrite::True,
+            on_change: OnChange::Fail,
         }
     }
 }

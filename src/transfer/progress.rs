@@ -99,6 +99,8 @@ pub struct Snapshot {
     pub bytes_sent: u64,
     /// Bytes of the objects that are done.
     pub bytes_done: u64,
+    /// How often an object was started again because its source had changed.
+    pub restarts: u64,
     /// Whether `listed` is final.
     pub listing_done: bool,
 }
@@ -156,6 +158,7 @@ pub struct Progress {
     bytes_known: AtomicU64,
     bytes_sent: AtomicU64,
     bytes_done: AtomicU64,
+    restarts: AtomicU64,
     listing_done: AtomicBool,
     detail: Mutex<Detail>,
     observer: Option<Arc<dyn Observer>>,
@@ -187,6 +190,7 @@ impl Progress {
             bytes_known: self.bytes_known.load(Ordering::Relaxed),
             bytes_sent: self.bytes_sent.load(Ordering::Relaxed),
             bytes_done: self.bytes_done.load(Ordering::Relaxed),
+            restarts: self.restarts.load(Ordering::Relaxed),
             listing_done,
         }
     }
@@ -223,6 +227,14 @@ impl Progress {
 
     pub(super) fn sent(&self, bytes: u64) {
         self.bytes_sent.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// An object is started again: what its try had counted is taken back.
+    pub(super) fn take_back(&self, opened: bool, known: u64, sent: u64) {
+        self.opened.fetch_sub(u64::from(opened), Ordering::Relaxed);
+        self.bytes_known.fetch_sub(known, Ordering::Relaxed);
+        self.bytes_sent.fetch_sub(sent, Ordering::Relaxed);
+        self.restarts.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn done(&self, source: &str, target: &str, course: Course, bytes: u64) {

@@ -5,6 +5,7 @@
 //! open than there are lanes, however long the listing is.
 
 use crate::endpoint::Item;
+use crate::transfer::attempt::Attempt;
 use crate::transfer::object::Object;
 use crate::transfer::stream::Stream;
 use std::collections::VecDeque;
@@ -21,8 +22,8 @@ pub(super) enum Work {
     Block(Arc<Object>, u32),
     /// Read and move the stream's next block.
     Turn(Arc<Stream>),
-    /// Open this object, queued then; [`Queue::planned`] must follow.
-    Item(Item, SystemTime),
+    /// Open this object; [`Queue::settled`] or [`Queue::again`] must follow in the end.
+    Item(Attempt),
     /// Nothing now: wait for a change.
     Wait,
     /// Nothing any more.
@@ -36,10 +37,11 @@ enum Large {
 
 #[derive(Default)]
 struct State {
-    items: VecDeque<(Item, SystemTime)>,
+    items: VecDeque<Attempt>,
     large: VecDeque<Large>,
-    /// Objects taken and not planned yet: each may turn out to be large, so that idle lanes wait for them.
-    opening: usize,
+    /// Objects taken that have not come to their end: each may turn out to be large, or be started again, so that idle lanes
+    /// wait for them.
+    under_way: usize,
     listed: bool,
     closed: bool,
 }
@@ -87,26 +89,36 @@ impl Queue {
             Some(Large::Stream(stream)) => return Work::Turn(Arc::clone(stream)),
             None => {}
         }
-        if let Some((item, queued)) = state.items.pop_front() {
-            state.opening += 1;
+        if let Some(attempt) = state.items.pop_front() {
+            state.under_way += 1;
             if state.items.len() == AHEAD / 2 {
                 self.room.notify_one();
             }
-            return Work::Item(item, queued);
+            return Work::Item(attempt);
         }
-        if state.listed && state.opening == 0 { Work::End } else { Work::Wait }
+        if state.listed && state.under_way == 0 { Work::End } else { Work::Wait }
     }
 
-    /// The taken item needs no help: it goes in one request, or has failed.
-    pub(super) fn planned(&self) {
+    /// A taken object has come to its end.
+    pub(super) fn settled(&self) {
         let idle = {
             let mut state = self.state();
-            state.opening -= 1;
-            state.opening == 0 && state.listed && state.items.is_empty()
+            state.under_way -= 1;
+            state.under_way == 0 && state.listed && state.items.is_empty()
         };
         if idle {
             self.changed.notify_waiters();
         }
+    }
+
+    /// A taken object is to be started again, after all that waits now.
+    pub(super) fn again(&self, attempt: Attempt) {
+        {
+            let mut state = self.state();
+            state.under_way -= 1;
+            state.items.push_back(attempt);
+        }
+        self.changed.notify_waiters();
     }
 
     /// The taken item is a large object: its blocks are there for all lanes.
@@ -120,11 +132,7 @@ impl Queue {
     }
 
     fn add(&self, large: Large) {
-        {
-            let mut state = self.state();
-            state.opening -= 1;
-            state.large.push_back(large);
-        }
+        self.state().large.push_back(large);
         self.changed.notify_waiters();
     }
 
@@ -146,7 +154,7 @@ impl Queue {
     /// Adds what was found and waits while too much is waiting; `false` once the queue is closed. It is added before the wait:
     /// wherever a stop comes, what was listed is here or with a lane, and is counted as not started or given up.
     pub(super) async fn push(&self, items: Vec<Item>, queued: SystemTime) -> bool {
-        self.state().items.extend(items.into_iter().map(|item| (item, queued)));
+        self.state().items.extend(items.into_iter().map(|item| Attempt::first(item, queued)));
         self.changed.notify_waiters();
         loop {
             let room = self.room.notified();

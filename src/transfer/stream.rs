@@ -5,19 +5,19 @@
 
 use crate::attributes::Replace;
 use crate::chunks::Chunks;
-use crate::endpoint::{BlockId, Finish, Item, Reader};
+use crate::endpoint::{BlockId, Finish, Reader};
 use crate::error::{Error, Kind, Result};
+use crate::transfer::attempt::Attempt;
 use crate::transfer::block_id::Writer;
 use crate::transfer::budget::Permit;
 use crate::transfer::engine::{Done, Shared};
 use crate::transfer::md5;
 use crate::transfer::overwrite::Written;
 use crate::transfer::plan::stream_block;
-use crate::transfer::progress::Course;
 use crate::transfer::staged::{Staged, Total};
 use crate::transfer::stop::Phase;
 use crate::units::ByteCount;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where reading stands.
@@ -43,7 +43,7 @@ pub(super) struct Block {
 }
 
 pub(super) struct Stream {
-    item: Item,
+    attempt: Arc<Attempt>,
     reader: Arc<dyn Reader>,
     writer: Writer,
     replace: Replace,
@@ -51,19 +51,10 @@ pub(super) struct Stream {
     staged: Mutex<Staged>,
     hash: Mutex<Option<[u8; 16]>>,
     failed: AtomicBool,
-    course: Course,
-    /// Blocks acknowledged and requests sent again so far. They order nothing.
-    blocks: AtomicU32,
-    retries: AtomicU32,
 }
 
 impl Stream {
-    pub(super) fn new(
-        (item, course): (Item, Course),
-        reader: Arc<dyn Reader>,
-        replace: Replace,
-        shared: &Shared,
-    ) -> Result<Self> {
+    pub(super) fn new(attempt: Arc<Attempt>, reader: Arc<dyn Reader>, replace: Replace, shared: &Shared) -> Result<Self> {
         let hash = shared.job.tuning.put_md5.then(md5::Running::default);
         Ok(Stream {
             writer: Writer::new(None, reader.facts().modified, shared.job.tuning.block_size)?,
@@ -71,23 +62,14 @@ impl Stream {
             staged: Mutex::default(),
             hash: Mutex::default(),
             failed: AtomicBool::new(false),
-            course,
-            blocks: AtomicU32::new(0),
-            retries: AtomicU32::new(0),
-            item,
+            attempt,
             reader,
             replace,
         })
     }
 
-    pub(super) fn item(&self) -> &Item {
-        &self.item
-    }
-
-    /// How it went so far.
-    pub(super) fn course(&self) -> Course {
-        let [blocks, retries] = [&self.blocks, &self.retries].map(|count| count.load(Ordering::Relaxed));
-        Course { blocks, retries, ..self.course }
+    pub(super) fn attempt(&self) -> &Attempt {
+        &self.attempt
     }
 
     pub(super) fn replace(&self) -> Replace {
@@ -113,7 +95,7 @@ impl Stream {
         let (tuning, limits) = (&shared.job.tuning, &shared.limits);
         let size = stream_block(turn.index, tuning, limits).ok_or_else(|| {
             let sent = ByteCount(turn.offset);
-            let text = format!("{} goes on after {sent}, and {} blocks are allowed", self.item.source, limits.blocks);
+            let text = format!("{} goes on after {sent}, and {} blocks are allowed", self.attempt.item().source, limits.blocks);
             Error::new(Kind::TooLarge, text).with_advice("use a larger --block-size-mb, or more --memory")
         })?;
         let permit = shared.budget.acquire(size).await;
@@ -126,7 +108,7 @@ impl Stream {
         if let Some(hash) = &mut turn.hash {
             hash.update(&data);
         }
-        shared.progress.known(data.len());
+        self.attempt.known(data.len(), &shared.progress);
         if !turn.ended {
             turn.ahead = self.reader.read(turn.offset, 1).await?;
             turn.offset += turn.ahead.len();
@@ -166,23 +148,22 @@ impl Stream {
             return Ok(None);
         }
         let len = data.len();
-        let (id, receipt) = shared.stage_block(&self.item, &self.writer, index, data).await?;
-        self.blocks.fetch_add(1, Ordering::Relaxed);
-        self.retries.fetch_add(receipt.retries(), Ordering::Relaxed);
+        let id = shared.stage_block(&self.attempt, &self.writer, index, data).await?;
+        self.attempt.add_blocks(1);
         let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
         staged.enter(index, id, len)?;
         staged.take_complete()
     }
 
     async fn commit(&self, ids: &[BlockId], shared: &Shared) -> Result<Done> {
-        self.reader.check_unchanged()?;
+        self.reader.check_unchanged(shared.same())?;
         let content_md5 = self.content_md5();
         let bytes = self.turn.lock().await.offset;
-        let (sink, target) = (&shared.job.sink, &self.item.target);
+        let (sink, target) = (&shared.job.sink, &self.attempt.item().target);
         let commit = |replace| sink.commit(target, ids, Finish { content_md5, replace });
         Ok(match shared.gate.write(target, self.replace, commit).await? {
             Written::Done(receipt) => {
-                self.retries.fetch_add(receipt.retries(), Ordering::Relaxed);
+                self.attempt.count(receipt);
                 Done::Moved(bytes)
             }
             Written::Skipped(reason) => Done::Skipped(reason),

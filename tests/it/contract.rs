@@ -6,7 +6,7 @@ use blobjet::attributes::Replace;
 use blobjet::chunks::Chunks;
 use blobjet::endpoint::file::ReadMode;
 use blobjet::endpoint::open::Opening;
-use blobjet::endpoint::{BlockId, Facts, Finish, Found, Item, Payload, Reader, Sink, Source};
+use blobjet::endpoint::{BlockId, Facts, Finish, Found, Item, Payload, Reader, Same, Sink, Source};
 use blobjet::error::Kind;
 use blobjet::rest::blob::Blob;
 use std::fs;
@@ -65,7 +65,7 @@ async fn source_keeps_its_promises(source: Arc<dyn Source>) {
             assert!(seen == data, "in order, and fewer bytes than asked for are the end");
         }
     }
-    reader.check_unchanged().unwrap();
+    reader.check_unchanged(Same::Whole).unwrap();
     // Nobody listens: no error, no hang.
     let (sender, receiver) = tokio::sync::mpsc::channel(1);
     drop(receiver);

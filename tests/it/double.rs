@@ -2,7 +2,9 @@
 
 use blobjet::attributes::Replace;
 use blobjet::chunks::Chunks;
-use blobjet::endpoint::{BlockId, Facts, Finish, Found, Item, Limits, Listing, Payload, Reader, Receipt, Sink, Source, Task};
+use blobjet::endpoint::{
+    BlockId, Facts, Finish, Found, Item, Limits, Listing, Payload, Reader, Receipt, Same, Sink, Source, Task,
+};
 use blobjet::error::{Error, Kind, Result};
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
@@ -138,7 +140,7 @@ impl Reader for Open {
         })
     }
 
-    fn check_unchanged(&self) -> Result<()> {
+    fn check_unchanged(&self, _: Same) -> Result<()> {
         match self.given.changes {
             true => Err(Error::new(Kind::SourceChanged, format!("{} changed", self.name))),
             false => Ok(()),
@@ -176,6 +178,9 @@ pub(crate) struct Store {
     pub(crate) fault: Fault,
     /// Requests wait here until it is opened.
     pub(crate) gate: tokio::sync::watch::Sender<bool>,
+    /// Calls from this number on wait until so many are in flight at once, for the first time.
+    pub(crate) gather: Option<(usize, u64)>,
+    pub(crate) gathered: AtomicU64,
     pub(crate) in_flight: AtomicU64,
     pub(crate) most_in_flight: AtomicU64,
     pub(crate) wrong_crc: AtomicBool,
@@ -192,6 +197,8 @@ impl Store {
             calls: Mutex::default(),
             fault: Box::new(|_, _| None),
             gate: tokio::sync::watch::Sender::new(true),
+            gather: None,
+            gathered: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
             most_in_flight: AtomicU64::new(0),
             wrong_crc: AtomicBool::new(false),
@@ -228,6 +235,11 @@ impl Store {
         let mut gate = self.gate.subscribe();
         gate.wait_for(|open| *open).await.unwrap();
         tokio::task::yield_now().await;
+        if let Some((_, most)) = self.gather.filter(|(from, _)| number >= *from) {
+            while self.gathered.fetch_max(self.in_flight.load(Ordering::SeqCst), Ordering::SeqCst) < most {
+                tokio::task::yield_now().await;
+            }
+        }
         self.in_flight.fetch_sub(1, Ordering::SeqCst);
         (self.fault)(&call, number).map_or(Ok(()), Err)
     }

@@ -399,7 +399,7 @@ async fn a_silent_pipe_does_not_hold_up_a_stop() {
         fn read<'a>(&'a self, _: u64, _: u64) -> blobjet::endpoint::Task<'a, blobjet::Result<blobjet::chunks::Chunks>> {
             Box::pin(std::future::pending())
         }
-        fn check_unchanged(&self) -> blobjet::Result<()> {
+        fn check_unchanged(&self, _: blobjet::endpoint::Same) -> blobjet::Result<()> {
             Ok(())
         }
     }

@@ -20,6 +20,7 @@ mod engine;
 mod fuzz;
 mod landing;
 mod layers;
+mod moving_sources;
 mod names;
 mod promises;
 mod proxy;
