@@ -5,7 +5,7 @@
 use super::context::Context;
 use super::exit::Exit;
 use super::json::{Event, Operation};
-use crate::emulator::{Emulator, Storage};
+use crate::emulator::{Emulator, Fault, Storage};
 use crate::error::{Error, Kind, Result};
 use crate::rest::auth::shared_key::{DEV_ACCOUNT, DEV_KEY, SharedKey};
 use crate::secret::Secret;
@@ -19,6 +19,15 @@ Examples:
   blobjet serve --discard                    bodies are thrown away: measures how fast a client can write
   blobjet serve --account mine:BASE64KEY     another account; repeat for more
   blobjet serve --tls                        https, with a certificate made now: put the file it names into SSL_CERT_FILE
+  blobjet serve --fault op=PutBlock,share=10%,status=503/ServerBusy,retry-after=2
+  blobjet serve --fault rate=125000 --fault op=PutBlockList,nth=1,drop
+
+Fault rules are key=value pairs and words between commas; docs/faults.md has examples of each.
+  which requests   method=PUT  op=PutBlock|PutBlob  path=box/*.bin  page=2 (of a listing)  above=8 (in flight)
+  which of them    nth=5  every=10  first=3  after=100  share=10% (seed=1)
+  what happens     delay=2s  rate=125000 (bytes/s)  date=+1h  status=503/CODE (retry-after=7)  redirect=URL  hang
+                   reset=BYTE|end  drop  late  flip-request=BYTE  flip-answer=BYTE  cut=BYTE|head
+                   max-blocks=N  max-uncommitted=N  max-block=SIZE  max-blob=SIZE
 
 UseDevelopmentStorage=true in AZURE_STORAGE_CONNECTION_STRING reaches it from any SDK.";
 
@@ -44,6 +53,9 @@ pub(crate) struct ServeArgs {
     /// Account and base64 key; repeat for several (default: the well-known development account)
     #[arg(long, value_name = "NAME:KEY")]
     pub(crate) account: Vec<String>,
+    /// Disturb requests that fit a rule (below); repeat for several
+    #[arg(long, value_name = "RULE")]
+    pub(crate) fault: Vec<String>,
 }
 
 /// Runs the service until SIGINT or SIGTERM.
@@ -69,6 +81,9 @@ pub(crate) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit> {
     }
     if args.tls {
         builder = builder.tls();
+    }
+    for rule in &args.fault {
+        builder = builder.fault(rule.parse::<Fault>()?);
     }
     let emulator = builder.start().await.map_err(|error| explain_start(error, args))?;
     let (url, name) = (emulator.url(), emulator.account().to_owned());

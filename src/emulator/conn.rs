@@ -4,15 +4,17 @@
 //! kept in (or thrown away inside the kernel), with no intermediate chunks, channels or copies. What a request means is
 //! [`Service`]'s; this file knows only how long things are.
 
+use super::fault::{Interference, Silence};
 use super::http::{Answer, BodyLength, Head, MAX_HEAD};
-use super::payload::Piece;
 use super::service::Service;
 use super::store;
 use super::stream::Stream;
 use bytes::{Buf, BufMut, BytesMut};
+use socket2::SockRef;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 
@@ -53,17 +55,31 @@ impl Conn {
                     return self.linger().await;
                 }
             };
-            let mut body = Body { remaining: head.body_len(), awaits_continue: head.expect_continue, conn: &mut self };
+            let faults = service.faults.meet(&head);
+            if let Some(faults) = &faults {
+                faults.wait().await;
+            }
+            let mut body = Body { remaining: head.body_len(), awaits_continue: head.expect_continue, faults, conn: &mut self };
             let answer = service.answer(&head, &mut body).await;
-            let (remaining, unasked) = (body.remaining, body.awaits_continue);
+            let (remaining, unasked, faults) = (body.remaining, body.awaits_continue, body.faults.take());
+            if let Some(silence) = faults.as_deref().and_then(Interference::silence) {
+                return self.fall_silent(silence, remaining, &mut stop).await;
+            }
             // After a refusal without "100 Continue" nobody can know whether the body still comes.
             let keep = head.keep_alive
                 && head.length != BodyLength::Chunked
                 && remaining <= DRAIN_LIMIT
                 && !(unasked && remaining > 0)
                 && !*stop.borrow();
-            self.send(answer, head.method == "HEAD", keep).await?;
-            if !keep {
+            let to_head = head.method == "HEAD";
+            let cut = match faults.filter(|faults| !faults.leaves_answer()) {
+                None => {
+                    self.send(answer, to_head, keep).await?;
+                    false
+                }
+                Some(faults) => self.send_spoiled(answer, to_head, keep, &faults).await?,
+            };
+            if cut || !keep {
                 return self.linger().await;
             }
             self.skip(remaining).await?;
@@ -98,10 +114,7 @@ impl Conn {
         let (wire, pieces) = answer.into_wire(to_head, keep);
         self.stream.write_all(&wire).await?;
         for piece in pieces {
-            match piece {
-                Piece::Memory(bytes) => self.stream.write_all(&bytes).await?,
-                other => store::write_piece(&other, &mut self.stream).await?,
-            }
+            store::write_piece(&piece, &mut self.stream).await?;
         }
         // TLS may still hold a record back.
         self.stream.flush().await
@@ -110,6 +123,36 @@ impl Conn {
     async fn write(&mut self, wire: &[u8]) -> io::Result<()> {
         self.stream.write_all(wire).await?;
         self.stream.flush().await
+    }
+
+    /// Sends an answer that is to be changed, cut or slowed down, out of memory. `true`: it was cut.
+    async fn send_spoiled(&mut self, answer: Answer, to_head: bool, keep: bool, faults: &Interference) -> io::Result<bool> {
+        let (mut wire, pieces) = answer.into_wire(to_head, keep);
+        for piece in pieces {
+            store::write_piece(&piece, &mut wire).await?;
+        }
+        let cut = faults.spoil(&mut wire);
+        faults.send(&mut self.stream, &wire).await?;
+        self.stream.flush().await?;
+        Ok(cut)
+    }
+
+    /// Ends a request without an answer, and with it the connection; silence lasts until the client has enough of it.
+    async fn fall_silent(&mut self, how: Silence, remaining: u64, stop: &mut watch::Receiver<bool>) -> io::Result<()> {
+        match how {
+            // What is closed with a linger of nothing is reset (socket(7)).
+            Silence::Reset => SockRef::from(self.stream.socket()).set_linger(Some(Duration::ZERO)),
+            Silence::Close => self.linger().await,
+            Silence::Hang => {
+                self.skip(remaining).await?;
+                let mut scratch = vec![0; READ_BUFFER];
+                tokio::select! {
+                    () = super::told(stop) => {}
+                    () = async { while self.stream.read(&mut scratch).await.is_ok_and(|n| n > 0) {} } => {}
+                }
+                Ok(())
+            }
+        }
     }
 
     /// Throws `count` bytes of the stream away.
@@ -125,7 +168,7 @@ impl Conn {
         let mut scratch = vec![0; 64 * 1024];
         let rest = async { while self.stream.read(&mut scratch).await.is_ok_and(|n| n > 0) {} };
         // The outcome does not matter: either the client is done or it had its time.
-        let _ = tokio::time::timeout(std::time::Duration::from_secs(2), rest).await;
+        let _ = tokio::time::timeout(Duration::from_secs(2), rest).await;
         Ok(())
     }
 }
@@ -141,12 +184,18 @@ pub(crate) struct Body<'a> {
     conn: &'a mut Conn,
     remaining: u64,
     awaits_continue: bool,
+    faults: Option<Box<Interference>>,
 }
 
 impl Body<'_> {
     /// Bytes still to come.
     pub(crate) fn remaining(&self) -> u64 {
         self.remaining
+    }
+
+    /// What disturbs this request.
+    pub(crate) fn faults(&self) -> Option<&Interference> {
+        self.faults.as_deref()
     }
 
     /// Lets a client that waits for it send (RFC 9110, 10.1.1).
@@ -165,6 +214,11 @@ impl Body<'_> {
         self.invite().await?;
         let mut wanted = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(count);
         out.reserve(wanted);
+        if let Some(mut faults) = self.faults.take() {
+            let result = self.fill_disturbed(&mut faults, out, wanted).await;
+            self.faults = Some(faults);
+            return result;
+        }
         let held = wanted.min(self.conn.buffer.len());
         out.extend_from_slice(&self.conn.buffer[..held]);
         self.conn.buffer.advance(held);
@@ -181,11 +235,40 @@ impl Body<'_> {
         Ok(())
     }
 
+    /// The same in pieces, each of which may be changed, delayed, or the last one before the connection breaks.
+    async fn fill_disturbed(&mut self, faults: &mut Interference, out: &mut BytesMut, mut wanted: usize) -> io::Result<()> {
+        while wanted > 0 {
+            let piece = faults.piece(wanted);
+            let from = out.len();
+            let held = piece.min(self.conn.buffer.len());
+            out.extend_from_slice(&self.conn.buffer[..held]);
+            self.conn.buffer.advance(held);
+            if held == 0 && self.conn.stream.read_buf(&mut (&mut *out).limit(piece)).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let got = out.len() - from;
+            wanted -= got;
+            self.remaining -= got as u64;
+            if !faults.received(&mut out[from..]).await {
+                return Err(io::ErrorKind::ConnectionReset.into());
+            }
+        }
+        Ok(())
+    }
+
     /// Reads the body and throws it away, uncopied where the system can.
     ///
     /// # Errors
     /// As [`fill`](Body::fill).
     pub(crate) async fn discard(&mut self) -> io::Result<()> {
+        if self.faults.is_some() {
+            let mut scratch = BytesMut::new();
+            while self.remaining > 0 {
+                scratch.clear();
+                self.fill(&mut scratch, READ_BUFFER).await?;
+            }
+            return Ok(());
+        }
         self.invite().await?;
         let count = std::mem::take(&mut self.remaining);
         self.conn.skip(count).await

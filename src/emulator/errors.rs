@@ -238,24 +238,35 @@ impl Failure {
         if inner.status == 304 {
             return answer;
         }
-        let mut xml = String::from("\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>");
-        xml.push_str(inner.code.name);
-        xml.push_str("</Code><Message>");
-        escape(&mut xml, self.message());
-        xml.push_str(&format!("\nRequestId:{request_id}\nTime:{}</Message>", time::iso(now)));
-        for (name, value) in &inner.details {
-            if value.is_empty() {
-                xml.push_str(&format!("<{name} />"));
-            } else {
-                xml.push_str(&format!("<{name}>"));
-                escape(&mut xml, value);
-                xml.push_str(&format!("</{name}>"));
-            }
-        }
-        xml.push_str("</Error>");
         answer.header("Content-Type", "application/xml");
-        answer.body(xml.into_bytes())
+        answer.body(error_xml(inner.code.name, self.message(), &inner.details, request_id, now))
     }
+}
+
+/// The body of a refusal.
+pub(crate) fn error_xml(
+    code: &str,
+    message: &str,
+    details: &[(&'static str, String)],
+    request_id: &str,
+    now: time::Ticks,
+) -> Vec<u8> {
+    let mut xml = String::from("\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>");
+    xml.push_str(code);
+    xml.push_str("</Code><Message>");
+    escape(&mut xml, message);
+    xml.push_str(&format!("\nRequestId:{request_id}\nTime:{}</Message>", time::iso(now)));
+    for (name, value) in details {
+        if value.is_empty() {
+            xml.push_str(&format!("<{name} />"));
+        } else {
+            xml.push_str(&format!("<{name}>"));
+            escape(&mut xml, value);
+            xml.push_str(&format!("</{name}>"));
+        }
+    }
+    xml.push_str("</Error>");
+    xml.into_bytes()
 }
 
 #[cfg(test)]

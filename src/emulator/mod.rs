@@ -23,6 +23,7 @@ mod conn;
 mod disk;
 mod drain;
 mod errors;
+mod fault;
 mod filter;
 mod held;
 mod http;
@@ -40,6 +41,8 @@ mod tally;
 mod time;
 mod tls;
 mod xml;
+
+pub use fault::{Armed, Fault};
 
 use crate::rest::auth::shared_key::{DEV_ACCOUNT, DEV_KEY, decode_key};
 use crate::secret::Secret;
@@ -84,10 +87,12 @@ pub struct Seen {
     pub path: String,
     /// Query as it was on the wire, without `?`.
     pub query: String,
-    /// Status of the answer.
+    /// Status of the answer; 0 where a fault rule has it end without one.
     pub status: u16,
     /// Length of the request's body in bytes, as declared.
     pub body_len: u64,
+    /// Bytes of the body received by the time of the answer.
+    pub received: u64,
 }
 
 /// Settings of an [`Emulator`] to be.
@@ -99,6 +104,7 @@ pub struct Builder {
     clock: Clock,
     record: bool,
     tls: bool,
+    faults: Vec<Fault>,
 }
 
 impl fmt::Debug for Builder {
@@ -144,6 +150,12 @@ impl Builder {
         self
     }
 
+    /// Adds a fault rule, after those given before.
+    pub fn fault(mut self, fault: Fault) -> Self {
+        self.faults.push(fault);
+        self
+    }
+
     /// Opens the store, binds the port and starts to serve, on the current tokio runtime.
     ///
     /// # Errors
@@ -176,6 +188,9 @@ impl Builder {
             None => ("http", None, None),
         };
         let service = Arc::new(Service::new(model, self.clock, self.record, format!("{scheme}://127.0.0.1:{port}")));
+        for fault in self.faults {
+            service.faults.arm(fault);
+        }
         let (stop, stopped) = watch::channel(false);
         let server = tokio::spawn(serve(listener, acceptor, service.clone(), stopped));
         Ok(Emulator { service, port, authority_pem, accounts: self.accounts, stop, server })
@@ -211,6 +226,7 @@ impl Emulator {
             clock: Arc::new(SystemTime::now),
             record: false,
             tls: false,
+            faults: Vec::new(),
         }
     }
 
@@ -253,6 +269,11 @@ impl Emulator {
     /// How many requests have come so far, whatever the answer; counted always, unlike [`Emulator::seen`].
     pub fn requests(&self) -> u64 {
         self.service.requests()
+    }
+
+    /// Puts a fault rule in force, after those that are; the handle counts its hits and takes it out of force again.
+    pub fn fault(&self, fault: Fault) -> Armed {
+        self.service.faults.arm(fault)
     }
 
     /// What has been asked for so far, by operation.

@@ -12,9 +12,22 @@ pub(crate) enum Level {
     Blob,
 }
 
-/// The operations, named as the service names them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Op {
+macro_rules! operations {
+    ($($op:ident,)*) => {
+        /// The operations, named as the service names them.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Op {
+            $($op,)*
+        }
+
+        impl Op {
+            /// All of them.
+            pub(crate) const ALL: &[Op] = &[$(Op::$op),*];
+        }
+    };
+}
+
+operations! {
     ListContainers,
     GetServiceProperties,
     SetServiceProperties,

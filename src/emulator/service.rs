@@ -3,6 +3,7 @@
 use super::auth::{Asked, Caller};
 use super::conn::Body;
 use super::errors::{self as e, Failure, Outcome};
+use super::fault::{Faults, Interference, Lowered, Silence};
 use super::http::{Answer, BodyLength, Head, plain_number};
 use super::ops::{self, Ctx};
 use super::route::{Level, Op};
@@ -85,13 +86,15 @@ pub(crate) struct Service {
     pub(crate) tally: Tally,
     /// TLS version and cipher of the connection made last.
     pub(crate) protocol: Mutex<Option<String>>,
+    pub(crate) faults: Faults,
     requests: AtomicU64,
 }
 
 impl Service {
     pub(crate) fn new(model: Model, clock: Clock, record: bool, origin: String) -> Self {
         let seen = record.then(Mutex::default);
-        Service { model, clock, seen, origin, tally: Tally::default(), protocol: Mutex::default(), requests: AtomicU64::new(0) }
+        let (faults, tally) = (Faults::default(), Tally::default());
+        Service { model, clock, seen, origin, faults, tally, protocol: Mutex::default(), requests: AtomicU64::new(0) }
     }
 
     /// Whether connections are encrypted.
@@ -111,22 +114,36 @@ impl Service {
     }
 
     /// Serves one request. Never fails: whatever goes wrong is an answer, except a broken socket, after which the answer
-    /// reaches nobody.
+    /// reaches nobody. Where the faults of the request say so, the work is left undone, or the answer is another.
     pub(crate) async fn answer(&self, head: &Head, body: &mut Body<'_>) -> Answer {
-        let now = time::ticks((self.clock)());
+        let now = time::shifted(time::ticks((self.clock)()), body.faults().map_or(0, Interference::clock_ahead_s));
         let request_id = self.request_id(now);
         let known = self.version(head);
         let version = *known.as_ref().unwrap_or(&VERSIONS[VERSIONS.len() - 1]);
-        // Between the head and its meaning: what is to disturb requests by plan (delays, refusals, cuts) belongs here.
         let admitted = known.and_then(|version| self.admit(head, version, now, None));
         let op = admitted.as_ref().ok().map(|ctx| ctx.op);
+        let works = body.faults().is_none_or(Interference::works);
         let outcome = match admitted {
-            Ok(ctx) => serve(&Ctx { request_id: &request_id, ..ctx }, body).await,
+            Ok(ctx) if works => {
+                let lowered = body.faults().map_or(Lowered::default(), Interference::lowered);
+                serve(&Ctx { request_id: &request_id, lowered, ..ctx }, body).await
+            }
+            // What is answered, or not, by a fault alone.
+            Ok(_) => {
+                if body.faults().and_then(Interference::silence) == Some(Silence::Hang) {
+                    // A body cut off leaves nobody to be silent to.
+                    let _ = body.discard().await;
+                }
+                Ok(Answer::new(500))
+            }
             Err(failure) => Err(failure),
         };
         // A token for another service does not get as far as this one: what refuses it knows no version [R].
         let in_front = matches!(&outcome, Err(failure) if failure.code() == e::SERVICE_MISMATCH);
         let mut answer = outcome.unwrap_or_else(|failure| failure.answer(&request_id, now, version));
+        if let Some(status) = body.faults().and_then(Interference::status) {
+            answer = status.answer(&request_id, now);
+        }
         answer.header("Server", if in_front { "Microsoft-HTTPAPI/2.0" } else { SERVER });
         answer.header("x-ms-request-id", request_id);
         if !in_front {
@@ -136,14 +153,16 @@ impl Service {
             answer.header("x-ms-client-request-id", id.to_owned());
         }
         answer.header("Date", time::http_date(now));
-        self.tally.count(op, answer.status, head.body_len());
+        let status = if body.faults().and_then(Interference::silence).is_some() { 0 } else { answer.status };
+        self.tally.count(op, status, head.body_len());
         if let Some(seen) = &self.seen {
             lock(seen).push(Seen {
                 method: head.method.clone(),
                 path: head.path.clone(),
                 query: head.query.clone(),
-                status: answer.status,
+                status,
                 body_len: head.body_len(),
+                received: head.body_len() - body.remaining(),
             });
         }
         answer
@@ -201,6 +220,7 @@ impl Service {
             blob: address.blob,
             caller,
             request_id: "",
+            lowered: Lowered::default(),
         })
     }
 

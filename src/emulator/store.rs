@@ -176,17 +176,20 @@ fn read_at(piece: &Piece, at: u64, out: &mut [u8]) -> io::Result<()> {
     }
 }
 
-/// Sends a piece that is not in memory to the client.
+/// Writes a piece out, to the client mostly.
 ///
 /// # Errors
 /// The disk's and the socket's. An error ends the connection: the head with the full length has gone out already.
-pub(crate) async fn write_piece(piece: &Piece, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+pub(crate) async fn write_piece(piece: &Piece, out: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+    if let Piece::Memory(bytes) = piece {
+        return out.write_all(bytes).await;
+    }
     let mut buffer = vec![0; usize::try_from(piece.len()).unwrap_or(PIECE).min(PIECE)];
     let mut at = 0;
     while at < piece.len() {
         let count = usize::try_from(piece.len() - at).unwrap_or(PIECE).min(PIECE);
         read_at(piece, at, &mut buffer[..count])?;
-        stream.write_all(&buffer[..count]).await?;
+        out.write_all(&buffer[..count]).await?;
         at += count as u64;
     }
     Ok(())

@@ -42,6 +42,14 @@ impl Stream {
         Some(format!("{:?} {:?}", session.protocol_version()?, session.negotiated_cipher_suite()?.suite()))
     }
 
+    /// The socket beneath.
+    pub(crate) fn socket(&self) -> &TcpStream {
+        match self {
+            Stream::Plain(stream) => stream,
+            Stream::Tls(stream) => stream.get_ref().0.get_ref(),
+        }
+    }
+
     /// Receives exactly `count` bytes and drops them.
     ///
     /// # Errors

@@ -22,6 +22,12 @@ pub(crate) fn ticks(moment: SystemTime) -> Ticks {
     (TO_UNIX + since.as_secs()) * SECOND + u64::from(since.subsec_nanos()) / 100
 }
 
+/// The moment so many seconds later, or earlier.
+pub(crate) fn shifted(moment: Ticks, seconds: i64) -> Ticks {
+    let by = seconds.unsigned_abs().saturating_mul(SECOND);
+    if seconds < 0 { moment.saturating_sub(by) } else { moment.saturating_add(by) }
+}
+
 /// The start of the second a moment lies in: what a header can say, and what date conditions compare.
 pub(crate) fn whole_second(moment: Ticks) -> Ticks {
     moment - moment % SECOND

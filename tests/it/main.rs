@@ -17,6 +17,7 @@ mod emulator_killed;
 mod emulator_lessons;
 mod emulator_storage;
 mod engine;
+mod faults;
 mod fuzz;
 mod landing;
 mod layers;

@@ -26,11 +26,17 @@ const MAX_UNCOMMITTED: usize = 100_000;
 
 /// Largest block of a version.
 pub(crate) fn block_limit(ctx: &Ctx<'_>) -> u64 {
-    match ctx.version {
+    let limit = match ctx.version {
         v if v >= "2019-12-12" => 4000 * MIB,
         v if v >= "2016-05-31" => 100 * MIB,
         _ => 4 * MIB,
-    }
+    };
+    ctx.lowered.block_bytes.map_or(limit, |lower| lower.min(limit))
+}
+
+/// A limit on a count, or the lower one a fault rule sets.
+fn at_most(limit: usize, lowered: Option<u64>) -> usize {
+    lowered.and_then(|lower| usize::try_from(lower).ok()).map_or(limit, |lower| lower.min(limit))
 }
 
 /// `blockid`: base64 of 1 to 64 bytes, padding kept.
@@ -60,7 +66,7 @@ fn may_stage(ctx: &Ctx<'_>, held: &Held<'_>, id: &str, guards: &Guards<'_>) -> O
         if staged.keys().next().is_some_and(|other| other.len() != id.len()) {
             return Err(e::INVALID_BLOB_OR_BLOCK.into());
         }
-        if staged.len() >= MAX_UNCOMMITTED && !staged.contains_key(id) {
+        if staged.len() >= at_most(MAX_UNCOMMITTED, ctx.lowered.uncommitted) && !staged.contains_key(id) {
             return Err(e::TOO_MANY_UNCOMMITTED.into());
         }
     }
@@ -137,7 +143,7 @@ pub(crate) fn put_block_list(ctx: &Ctx<'_>, body: &[u8]) -> Outcome {
     let stored_md5 = md5_header(ctx.head, "x-ms-blob-content-md5")?;
     let declared = Declared::of(ctx.head)?;
     let list = xml::parse(body, "BlockList")?;
-    if list.children.len() > MAX_COMMITTED {
+    if list.children.len() > at_most(MAX_COMMITTED, ctx.lowered.blocks) {
         return Err(e::BLOCK_LIST_TOO_LONG.into());
     }
     let container = ctx.open()?;

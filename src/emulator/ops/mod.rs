@@ -22,6 +22,7 @@ mod tier;
 
 use super::auth::Caller;
 use super::errors::{self as e, Outcome};
+use super::fault::Lowered;
 use super::http::Head;
 use super::route::Op;
 use super::service::Service;
@@ -43,6 +44,7 @@ pub(crate) struct Ctx<'a> {
     pub(crate) blob: String,
     pub(crate) caller: Caller,
     pub(crate) request_id: &'a str,
+    pub(crate) lowered: Lowered,
 }
 
 impl Ctx<'_> {

@@ -19,11 +19,12 @@ const MIB: u64 = 1024 * 1024;
 
 /// Largest body of Put Blob in a version ("Put Blob").
 fn limit(ctx: &Ctx<'_>) -> u64 {
-    match ctx.version {
+    let limit = match ctx.version {
         v if v >= "2019-12-12" => 5000 * MIB,
         v if v >= "2016-05-31" => 256 * MIB,
         _ => 64 * MIB,
-    }
+    };
+    ctx.lowered.blob_bytes.map_or(limit, |lower| lower.min(limit))
 }
 
 /// The kind a Put Blob asks for.

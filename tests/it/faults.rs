@@ -1,0 +1,305 @@
+//! Every fault, met by every operation it can befall: how it ends, how many requests it took, how many bytes were sent again,
+//! what is committed afterwards, and what is said.
+//!
+//! Time is paused, so waits take none. It moves on whenever nobody has anything to do, and the kernel may hold bytes at such a
+//! moment: so the client's patience with silence is without end but where silence is the subject.
+
+use crate::double::{Given, Memory, pattern};
+use crate::script::config;
+use crate::world::{CONTAINER, World};
+use blobjet::attributes::{Attributes, Replace};
+use blobjet::chunks::Chunks;
+use blobjet::emulator::Armed;
+use blobjet::endpoint::blob::{BlobSink, ContentTypes};
+use blobjet::error::{Error, Kind};
+use blobjet::rest::auth::{Inputs, choose};
+use blobjet::rest::blob::{Blob, DeleteSnapshots};
+use blobjet::rest::client::{Client, Config};
+use blobjet::rest::container::{Container, ListOptions};
+use blobjet::rest::model::BlockListType;
+use blobjet::rest::stats::RETRY_CAUSES;
+use blobjet::transfer::engine::{Job, run};
+use blobjet::transfer::plan::Tuning;
+use blobjet::transfer::progress::Progress;
+use blobjet::transfer::stop::Stop;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What is done while the fault is there, named by the request the fault is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Op {
+    /// An upload in one request.
+    PutBlob,
+    /// An upload in blocks; the second block meets the fault.
+    PutBlock,
+    /// The same; the commit meets it.
+    PutBlockList,
+    GetBlobProperties,
+    GetBlockList,
+    ListBlobs,
+    DeleteBlob,
+    CreateContainer,
+}
+
+use Op::{CreateContainer, DeleteBlob, GetBlobProperties, GetBlockList, ListBlobs, PutBlob, PutBlock, PutBlockList};
+
+const ALL: [Op; 8] = [PutBlob, PutBlock, PutBlockList, GetBlobProperties, GetBlockList, ListBlobs, DeleteBlob, CreateContainer];
+
+/// Bytes of an upload in one request.
+const WHOLE: usize = 1000;
+/// Bytes of a block.
+const BLOCK: usize = 10_000;
+const BLOCKS: usize = 3;
+
+const OLD: &[u8] = b"what was there before";
+const NAME: &str = "d/x.bin";
+
+/// How an action went.
+#[derive(Debug)]
+struct Went {
+    result: Result<(), Arc<Error>>,
+    /// Requests that came, whatever became of them.
+    requests: usize,
+    /// Bytes of data whose requests came, beyond those of the object.
+    again: u64,
+    /// Retries by cause, none left out.
+    retries: Vec<(&'static str, u64)>,
+    took: Duration,
+}
+
+/// A service with [`OLD`] under [`NAME`] and a client that has sent nothing yet.
+struct Stage {
+    world: World,
+    client: Client,
+}
+
+impl Stage {
+    async fn new(config: Config) -> Stage {
+        let world = World::new().await;
+        let old = Chunks::from(OLD.to_vec());
+        let blob = Blob::new(&world.client, CONTAINER, NAME);
+        blob.put_blob(&old, old.crc64(), &Attributes::default(), Replace::Always).await.unwrap();
+        let location = world.client.location().clone();
+        let inputs = Inputs {
+            account: Some(world.emulator.account().to_owned()),
+            key: Some(world.emulator.key().clone()),
+            ..Inputs::default()
+        };
+        let client = Client::new(&location, choose(&location, &inputs).unwrap(), config).unwrap();
+        Stage { world, client }
+    }
+
+    /// With a client that waits for ever for a byte to move.
+    async fn patient() -> Stage {
+        Stage::new(Config { no_progress: Duration::from_secs(1_000_000), ..config() }).await
+    }
+
+    fn arm(&self, rule: &str) -> Armed {
+        self.world.emulator.fault(rule.parse().unwrap())
+    }
+
+    /// Does it, and counts.
+    async fn act(&self, op: Op) -> Went {
+        let (before, start) = (self.world.emulator.seen().len(), Instant::now());
+        let result = self.request(op).await;
+        let took = start.elapsed();
+        let seen = &self.world.emulator.seen()[before..];
+        let is_data = |query: &str| !query.contains("comp=blocklist") && !query.contains("restype=");
+        let sent: u64 = seen.iter().filter(|s| s.method == "PUT" && is_data(&s.query)).map(|s| s.body_len).sum();
+        let needed = match op {
+            PutBlob => WHOLE,
+            PutBlock | PutBlockList => BLOCK * BLOCKS,
+            _ => 0,
+        };
+        let counted = self.client.stats().retries();
+        let retries = RETRY_CAUSES.into_iter().zip(counted).filter(|(_, count)| *count > 0).collect();
+        Went { result, requests: seen.len(), again: sent.saturating_sub(needed as u64), retries, took }
+    }
+
+    async fn request(&self, op: Op) -> Result<(), Arc<Error>> {
+        let blob = Blob::new(&self.client, CONTAINER, NAME);
+        let result = match op {
+            PutBlob => {
+                let data = Chunks::from(pattern(WHOLE));
+                blob.put_blob(&data, data.crc64(), &Attributes::default(), Replace::Always).await.map(drop)
+            }
+            PutBlock | PutBlockList => return self.upload(Memory::one(NAME, given(BLOCKS * BLOCK)), 1).await.map(drop),
+            GetBlobProperties => blob.get_properties().await.map(drop),
+            GetBlockList => blob.get_block_list(BlockListType::All).await.map(drop),
+            ListBlobs => {
+                let page = Container::new(&self.client, CONTAINER).list(&ListOptions::default()).await;
+                page.map(|page| assert_eq!(page.blobs().count(), 1))
+            }
+            DeleteBlob => blob.delete(DeleteSnapshots::Refuse).await.map(drop),
+            CreateContainer => Container::new(&self.client, "another").create().await.map(drop),
+        };
+        result.map_err(Arc::new)
+    }
+
+    /// An upload by the engine. A failure of one object is given as the error.
+    async fn upload(&self, source: Memory, lanes: usize) -> Result<Arc<Progress>, Arc<Error>> {
+        let total: u64 = source.objects.values().map(|given| given.data.len() as u64).sum();
+        let sink = BlobSink::new(self.client.clone(), CONTAINER, Attributes::default(), ContentTypes::Service);
+        let size = u64::try_from(BLOCK).unwrap();
+        let lanes = NonZeroUsize::new(lanes).unwrap();
+        let tuning = Tuning { block_size: size, whole_limit: size, lanes, ..Tuning::default() };
+        let progress = Progress::new(None);
+        let job = Job { source: Arc::new(source), sink: Arc::new(sink), tuning, prompt: None };
+        let ended = run(job, Arc::clone(&progress), Stop::never()).await;
+        let counts = progress.snapshot();
+        assert_eq!(counts.listed, counts.done + counts.failed + counts.skipped, "counts add up");
+        assert!(counts.bytes_sent <= total, "acknowledged bytes are counted once");
+        assert!(counts.done < counts.listed || counts.bytes_sent == total, "{counts:?}");
+        ended.map_err(Arc::new)?;
+        match progress.failures().into_iter().next() {
+            Some(group) if counts.listed == 1 => Err(group.first),
+            _ => Ok(progress),
+        }
+    }
+
+    /// What is committed under the name.
+    async fn committed(&self) -> Option<Vec<u8>> {
+        match self.world.properties(NAME).await {
+            Some(_) => Some(self.world.get(NAME).await),
+            None => None,
+        }
+    }
+}
+
+fn given(len: usize) -> Given {
+    Given { data: pattern(len).into(), ..Given::default() }
+}
+
+/// What is to be committed after the operation went well.
+fn after(op: Op) -> Option<Vec<u8>> {
+    match op {
+        PutBlob => Some(pattern(WHOLE)),
+        PutBlock | PutBlockList => Some(pattern(BLOCKS * BLOCK)),
+        DeleteBlob => None,
+        _ => Some(OLD.to_vec()),
+    }
+}
+
+/// The rule for the request of an operation that is to meet the fault: of several blocks the second.
+fn rule(op: Op, fault: &str) -> String {
+    format!("op={op:?},nth={},{fault}", if op == PutBlock { 2 } else { 1 })
+}
+
+/// Bytes of data that the request brings which meets the fault.
+fn data_of(op: Op) -> u64 {
+    match op {
+        PutBlob => WHOLE as u64,
+        PutBlock => BLOCK as u64,
+        _ => 0,
+    }
+}
+
+/// Requests where nothing goes wrong.
+fn least(op: Op) -> usize {
+    if matches!(op, PutBlock | PutBlockList) { BLOCKS + 1 } else { 1 }
+}
+
+// semantics 5, 21, 24
+#[tokio::test(start_paused = true)]
+async fn one_fault_of_each_kind_costs_each_operation_one_request_and_nothing_else() {
+    let never = Duration::from_secs(1_000_000);
+    let normal = Config::default().no_progress;
+    let faults = [
+        ("status=408", "server error", never),
+        ("status=429", "throttled", never),
+        ("status=500/InternalError", "server error", never),
+        ("status=500/OperationTimedOut", "server error", never),
+        ("status=500/OperationTimedOut,late", "server error", never),
+        ("status=502", "server error", never),
+        ("status=503/ServerBusy", "throttled", never),
+        ("status=503/ServerBusy,late", "throttled", never),
+        ("status=504", "server error", never),
+        ("reset", "connection", never),
+        ("reset=500", "connection", never),
+        ("reset=end", "connection", never),
+        ("drop", "connection", never),
+        ("cut=head", "connection", never),
+        ("hang", "no progress", normal),
+        ("hang,late", "no progress", normal),
+    ];
+    for (fault, cause, no_progress) in faults {
+        for op in ALL {
+            let stage = Stage::new(Config { no_progress, ..config() }).await;
+            let armed = stage.arm(&rule(op, fault));
+            let went = stage.act(op).await;
+            let what = format!("{fault} at {op:?}: {went:?}");
+            assert!(went.result.is_ok(), "{what}");
+            assert_eq!((armed.hits(), went.requests, went.again), (1, least(op) + 1, data_of(op)), "{what}");
+            // A connection used before may have been closed as the request set out: that is not counted as a failure.
+            let reused = matches!(op, PutBlock | PutBlockList) && cause == "connection" && fault != "cut=head";
+            let retries = if reused { vec![] } else { vec![(cause, 1)] };
+            assert_eq!(went.retries, retries, "{what}");
+            let wait = if cause == "no progress" { normal * 5 / 4 } else { Duration::ZERO };
+            assert!(went.took <= wait + Duration::from_millis(500), "{what}");
+            assert!(stage.committed().await == after(op), "{what}");
+        }
+    }
+}
+
+// semantics 5, 20, 21
+#[tokio::test(start_paused = true)]
+async fn what_cannot_heal_fails_at_once_and_changes_nothing() {
+    let faults = [
+        ("status=400/InvalidInput", Kind::Refused),
+        ("status=401/NoAuthenticationInformation", Kind::AccessRefused),
+        ("status=403/AuthorizationFailure", Kind::AccessRefused),
+        ("status=403/AuthenticationFailed", Kind::AccessRefused),
+        ("status=404/ContainerNotFound", Kind::ContainerNotFound),
+        ("status=409/BlobImmutableDueToPolicy", Kind::Conflict),
+        ("status=409/BlobArchived", Kind::Conflict),
+        ("status=412/LeaseIdMissing", Kind::Conflict),
+        ("status=501/NotImplemented", Kind::Unsupported),
+        ("date=+1h", Kind::AccessRefused),
+        ("date=-1h", Kind::AccessRefused),
+    ];
+    for (fault, kind) in faults {
+        for op in ALL {
+            let stage = Stage::patient().await;
+            stage.arm(&rule(op, fault));
+            let went = stage.act(op).await;
+            let what = format!("{fault} at {op:?}: {went:?}");
+            let error = went.result.as_ref().unwrap_err();
+            assert_eq!(error.kind(), kind, "{what}");
+            // The fault's own request is the last one.
+            let requests = match op {
+                PutBlock => 2,
+                op => least(op),
+            };
+            assert_eq!((went.requests, went.again, went.retries.len()), (requests, 0, 0), "{what}");
+            assert_eq!(went.took, Duration::ZERO, "{what}");
+            assert!(stage.committed().await.as_deref() == Some(OLD), "{what}");
+            assert!(error.answer().unwrap().from_service, "{what}");
+            if fault.starts_with("date") {
+                let ahead = error.answer().unwrap().clock_ahead_s.unwrap().unsigned_abs();
+                assert!((3595..=3605).contains(&ahead), "the difference of the clocks is known: {what}");
+            }
+        }
+    }
+}
+
+// semantics 3
+#[tokio::test(start_paused = true)]
+async fn a_byte_flipped_on_the_way_is_found_and_that_request_alone_sent_again() {
+    for (op, again) in [(PutBlob, WHOLE), (PutBlock, BLOCK), (PutBlockList, 0)] {
+        let stage = Stage::patient().await;
+        stage.arm(&rule(op, "flip-request=77"));
+        let went = stage.act(op).await;
+        assert!(went.result.is_ok(), "{op:?}: {went:?}");
+        assert_eq!((went.requests, went.again), (least(op) + 1, again as u64), "{op:?}: {went:?}");
+        assert_eq!(went.retries, [("checksum", 1)]);
+        assert!(stage.committed().await == after(op), "{op:?}");
+        // Every time: something between us and the service is broken, and what was there stays.
+        let stage = Stage::patient().await;
+        stage.arm(&format!("op={op:?},flip-request=77"));
+        let went = stage.act(op).await;
+        assert_eq!(went.result.unwrap_err().kind(), Kind::Corrupt, "{op:?}");
+        assert_eq!(stage.committed().await.as_deref(), Some(OLD), "{op:?}");
+    }
+}
