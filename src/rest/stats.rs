@@ -31,6 +31,8 @@ pub struct Stats {
     pub requests: AtomicU64,
     /// Bytes written to sockets (heads and bodies, before TLS).
     pub bytes_sent: AtomicU64,
+    /// Requests that are under way now, from their first byte to the end of their answer.
+    pub in_flight: AtomicU64,
     retries: [AtomicU64; RETRY_CAUSES.len()],
     latency: [AtomicU64; BUCKETS],
 }
@@ -40,6 +42,7 @@ impl Default for Stats {
         Stats {
             requests: AtomicU64::new(0),
             bytes_sent: AtomicU64::new(0),
+            in_flight: AtomicU64::new(0),
             retries: [const { AtomicU64::new(0) }; RETRY_CAUSES.len()],
             latency: [const { AtomicU64::new(0) }; BUCKETS],
         }
@@ -57,12 +60,28 @@ impl Stats {
         std::array::from_fn(|i| self.retries[i].load(Relaxed))
     }
 
+    /// Counts a request as under way until what it gives is dropped.
+    pub(crate) fn under_way(&self) -> UnderWay<'_> {
+        self.in_flight.fetch_add(1, Relaxed);
+        UnderWay(self)
+    }
+
     /// Counts an answered request that took this long from first byte out to head in.
     pub fn answered(&self, took: Duration) {
         let ms = took.as_secs_f64() * 1000.0;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped below to the table")]
         let bucket = (ms.max(1.0).log2() * 4.0).ceil() as usize;
         self.latency[bucket.min(BUCKETS - 1)].fetch_add(1, Relaxed);
+    }
+
+    /// How many answered requests took up to each time, each counted once, from the first bucket with one in it to the last.
+    pub fn latencies(&self) -> Vec<(Duration, u64)> {
+        let counts = self.latency.each_ref().map(|count| count.load(Relaxed));
+        let used = |count: &u64| *count > 0;
+        match (counts.iter().position(used), counts.iter().rposition(used)) {
+            (Some(first), Some(last)) => (first..=last).map(|bucket| (edge(bucket), counts[bucket])).collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// The latency below which this share (0 to 1) of the answered requests stayed, to within 19 %; `None` before the first.
@@ -84,8 +103,23 @@ impl Stats {
             seen += count;
             seen >= wanted
         })?;
-        #[expect(clippy::cast_precision_loss, reason = "at most 95")]
-        Some(Duration::from_secs_f64(2f64.powf(bucket as f64 / 4.0) / 1000.0))
+        Some(edge(bucket))
+    }
+}
+
+/// Upper edge of a latency bucket.
+fn edge(bucket: usize) -> Duration {
+    #[expect(clippy::cast_precision_loss, reason = "at most 95")]
+    Duration::from_secs_f64(2f64.powf(bucket as f64 / 4.0) / 1000.0)
+}
+
+/// A request that is under way; see [`Stats::under_way`].
+#[derive(Debug)]
+pub(crate) struct UnderWay<'a>(&'a Stats);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Relaxed);
     }
 }
 
@@ -104,5 +138,24 @@ mod tests {
         assert!((50.0..=60.0).contains(&median), "{median}");
         let p99 = stats.latency(0.99).unwrap().as_secs_f64() * 1000.0;
         assert!((99.0..=118.0).contains(&p99), "{p99}");
+    }
+
+    #[test]
+    fn the_histogram_has_every_request_once() {
+        let stats = Stats::default();
+        assert!(stats.latencies().is_empty());
+        [1, 2, 2, 16].into_iter().for_each(|ms| stats.answered(Duration::from_millis(ms)));
+        let all = stats.latencies();
+        let used: Vec<_> = all.iter().filter(|(_, count)| *count > 0).map(|(up_to, count)| (up_to.as_millis(), *count)).collect();
+        assert_eq!((all.len(), used), (17, vec![(1, 1), (2, 2), (16, 1)]));
+    }
+
+    #[test]
+    fn a_dropped_request_is_not_under_way() {
+        let stats = Stats::default();
+        let (one, two) = (stats.under_way(), stats.under_way());
+        assert_eq!(stats.in_flight.load(Relaxed), 2);
+        drop((one, two));
+        assert_eq!(stats.in_flight.load(Relaxed), 0);
     }
 }

@@ -122,6 +122,7 @@ impl Transport {
     /// Sends a request and takes the whole answer. The connection goes back to the pool only after a whole answer.
     pub(crate) async fn exchange(&self, lease: Lease, request: http::Request<SendBody>) -> Result<Response, Failure> {
         let Lease { mut conn, reused } = lease;
+        let _under_way = self.stats.under_way();
         let started = Instant::now();
         let received_before = conn.activity.received.load(Relaxed);
         let result = self.drive(&mut conn, request, started).await;

@@ -4,6 +4,8 @@
 //! let through alone.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The semaphore counts in pages: its permits are `u32` a call, which in bytes would end at 4 GiB.
@@ -14,6 +16,7 @@ const PAGE: u64 = 4096;
 pub struct Budget {
     pages: Arc<Semaphore>,
     total: u32,
+    waited_ns: Arc<AtomicU64>,
 }
 
 /// The right to hold some bytes; dropping it gives them back.
@@ -25,13 +28,25 @@ impl Budget {
     pub fn new(bytes: u64) -> Self {
         let total = pages(bytes);
         let permits = usize::try_from(total).unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
-        Budget { pages: Arc::new(Semaphore::new(permits)), total }
+        Budget { pages: Arc::new(Semaphore::new(permits)), total, waited_ns: Arc::default() }
+    }
+
+    /// Counts there what is spent waiting, nanoseconds of all who wait together.
+    #[must_use]
+    pub fn counting(self, waited_ns: Arc<AtomicU64>) -> Self {
+        Budget { waited_ns, ..self }
     }
 
     /// Waits until `bytes` may be held. Cancel-safe.
     pub async fn acquire(&self, bytes: u64) -> Permit {
         let wanted = pages(bytes).min(self.total);
+        // Cannot push in before those who wait: what is given back is theirs at once.
+        if let Ok(permit) = Arc::clone(&self.pages).try_acquire_many_owned(wanted) {
+            return Permit(permit);
+        }
+        let since = Instant::now();
         let permit = Arc::clone(&self.pages).acquire_many_owned(wanted).await;
+        self.waited_ns.fetch_add(u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX), Relaxed);
         Permit(permit.expect("the semaphore is never closed"))
     }
 
@@ -69,6 +84,20 @@ mod tests {
         assert_eq!(budget.free(), 0);
         drop(first);
         assert_eq!(budget.free(), 2 * PAGE);
+    }
+
+    #[test]
+    fn only_waiting_is_counted_as_waiting() {
+        let waited = Arc::new(AtomicU64::new(0));
+        let budget = Budget::new(PAGE).counting(Arc::clone(&waited));
+        let first = now(budget.acquire(PAGE)).unwrap();
+        assert_eq!(waited.load(Relaxed), 0);
+        let mut second = pin!(budget.acquire(PAGE));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(second.as_mut().poll(&mut context).is_pending());
+        drop(first);
+        assert!(second.as_mut().poll(&mut context).is_ready());
+        assert!(waited.load(Relaxed) > 0);
     }
 
     #[test]

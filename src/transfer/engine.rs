@@ -84,7 +84,7 @@ pub async fn run(job: Job, progress: Arc<Progress>, stop: Stop) -> Result<Summar
     let start = Instant::now();
     let shared = Arc::new(Shared {
         limits: job.sink.limits(),
-        budget: Budget::new(job.tuning.memory),
+        budget: Budget::new(job.tuning.memory).counting(progress.memory_wait()),
         gate: Gate::new(job.tuning.overwrite, job.prompt.clone()),
         whole_limit: AtomicU64::new(job.tuning.whole_limit),
         queue: Queue::default(),

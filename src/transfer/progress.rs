@@ -80,6 +80,13 @@ pub trait Observer: Send + Sync {
     fn ended(&self, event: Event<'_>);
 }
 
+/// Several observers are told one after the other.
+impl Observer for Vec<Arc<dyn Observer>> {
+    fn ended(&self, event: Event<'_>) {
+        self.iter().for_each(|observer| observer.ended(event));
+    }
+}
+
 /// The counters at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Snapshot {
@@ -160,6 +167,7 @@ pub struct Progress {
     bytes_done: AtomicU64,
     restarts: AtomicU64,
     listing_done: AtomicBool,
+    memory_wait: Arc<AtomicU64>,
     detail: Mutex<Detail>,
     observer: Option<Arc<dyn Observer>>,
 }
@@ -207,6 +215,16 @@ impl Progress {
         let mut all = self.detail().skips.clone();
         all.sort_by_key(|group| std::cmp::Reverse(group.count));
         all
+    }
+
+    /// Nanoseconds that work has waited for memory, of all lanes together.
+    pub fn memory_wait_ns(&self) -> u64 {
+        self.memory_wait.load(Ordering::Relaxed)
+    }
+
+    /// Where the budget counts them.
+    pub(super) fn memory_wait(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.memory_wait)
     }
 
     pub(super) fn listed(&self, count: u64) {
@@ -387,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn the_observer_hears_each_object_once() {
+    fn every_observer_hears_each_object_once() {
         #[derive(Default)]
         struct Ear(Mutex<Vec<String>>);
         impl Observer for Ear {
@@ -396,11 +414,13 @@ mod tests {
             }
         }
         let ear = Arc::new(Ear::default());
-        let progress = Progress::new(Some(ear.clone()));
+        let both: Vec<Arc<dyn Observer>> = vec![ear.clone(), ear.clone()];
+        let progress = Progress::new(Some(Arc::new(both)));
         progress.listed(2);
         progress.done("./a", "a", course(), 5);
         progress.skipped("./b", None, course(), "link");
         let heard = ear.0.lock().unwrap();
-        assert_eq!(*heard, ["./a Some(\"a\") Done { bytes: 5 }", "./b None Skipped(\"link\")"]);
+        let (a, b) = ("./a Some(\"a\") Done { bytes: 5 }", "./b None Skipped(\"link\")");
+        assert_eq!(*heard, [a, a, b, b], "two observers, each once");
     }
 }
