@@ -7,7 +7,10 @@ use super::context::Context;
 use super::copy_args::{CopyArgs, OverwriteArg, ReadArg};
 use super::exit::Exit;
 use super::remote::{Remote, named, place, shown};
-use super::settings::{Side, attributes, cap_bits_per_s, direction, tuning};
+use super::report::Recording;
+use super::report::file::ReportFile;
+use super::report::recorder::About;
+use super::settings::{Side, attributes, cap_bits_per_s, direction, told, tuning};
 use super::{dry_run, job};
 use crate::attributes::Attributes;
 use crate::endpoint::blob::{BlobSink, ContentTypes};
@@ -15,6 +18,7 @@ use crate::endpoint::file::ReadMode;
 use crate::endpoint::list_of_files::ListOfFiles;
 use crate::endpoint::mime;
 use crate::endpoint::open::{Opening, Place, source};
+use crate::endpoint::timed::Timed;
 use crate::error::{Error, Kind, Result};
 use crate::rest::auth::{Inputs, Need, choose};
 use crate::rest::client::{Client, Config};
@@ -42,6 +46,7 @@ pub(crate) async fn run(args: &CopyArgs, context: &Context) -> Result<Exit> {
     let tuning = Tuning { on_change: args.on_change.into(), ..tuning(&args.sending, args.overwrite.into())? };
     let attributes = attributes(args)?;
     let prompt = prompt(args, &from, context)?;
+    let report = report(args)?;
     let source = source(&from, &opening(args, &target))?;
     let need = if attributes.tags.is_empty() { Need::WRITE } else { Need::WRITE_TAGGED };
     if args.dry_run {
@@ -63,10 +68,38 @@ pub(crate) async fn run(args: &CopyArgs, context: &Context) -> Result<Exit> {
         destination: remote.shown(target.blob.as_deref()),
         error_on_no_transfer: args.error_on_no_transfer,
     };
+    let recording = report.map(|file| Recording {
+        about: About {
+            command: job::command_line(),
+            source: named.source.clone(),
+            destination: named.destination.clone(),
+            settings: told(args, &tuning),
+            cap_mbps: args.sending.cap_mbps.filter(|cap| *cap > 0.0),
+            put_md5: tuning.put_md5,
+            concurrency: u64::try_from(tuning.lanes.get()).unwrap_or(u64::MAX),
+            tuned: false,
+            service_inside: matches!(to, Place::Dev { .. }),
+            reading_ns: Arc::default(),
+        },
+        file: Some(file),
+    });
+    let source = match &recording {
+        Some(recording) => Arc::new(Timed::new(source, Arc::clone(&recording.about.reading_ns))) as _,
+        None => source,
+    };
     let job = Job { source, sink: Arc::new(sink(client, &container, attributes, args, &from)), tuning, prompt };
-    let exit = job::run(job, named, stats, context).await?;
+    let exit = job::run(job::Run { job, named, stats, recording }, context).await?;
     remote.close().await;
     Ok(exit)
+}
+
+/// The file of `--report`, if it was given.
+fn report(args: &CopyArgs) -> Result<Option<ReportFile>> {
+    match &args.sending.report {
+        Some(_) if args.dry_run => Err(usage("--report needs a run, and --dry-run does not make one", "leave out one of them")),
+        Some(path) => ReportFile::at(path).map(Some),
+        None => Ok(None),
+    }
 }
 
 fn usage(what: impl Into<String>, advice: &str) -> Error {

@@ -13,6 +13,7 @@ Examples:
   blobjet copy 'logs/*.gz' dev://box/logs/                                     a pattern (in quotes)
   tar c dir | blobjet copy - dev://box/dir.tar                                 stdin
   blobjet copy ./dir dev://box --recursive --dry-run                           where everything would land
+  blobjet copy ./dir dev://box --recursive --report run.html                   and a page that shows how it went
 
 A file that exists is never taken for a pattern. The table of where things land is in docs/landing.md.";
 
@@ -89,7 +90,7 @@ pub(crate) struct CopyArgs {
     #[arg(long, value_name = "K=V;K=V")]
     pub(crate) metadata: Option<String>,
     /// Index tags, percent-encoded; a SAS needs t for them
-    #[arg(long, value_name = "K=V&K=V")]
+    #[arg(long, value_name = "K=V&K=V", hide_short_help = true)]
     pub(crate) blob_tags: Option<String>,
     /// Access tier: Hot, Cool, Cold, Archive
     #[arg(long, value_name = "TIER")]

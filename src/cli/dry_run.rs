@@ -162,6 +162,8 @@ impl Totals {
                 .iter()
                 .map(|(name, reason)| LeftOut { count: 1, reason: (*reason).to_owned(), objects: vec![name.clone()] })
                 .collect(),
+            verdict: None,
+            report: None,
         }
     }
 }

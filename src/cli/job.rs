@@ -9,6 +9,9 @@ use super::json::{Event, Progress as ProgressLine};
 use super::meter::{BAR_EVERY, Counts, EVERY, Meter};
 use super::output::Output;
 use super::render::{Report, printable};
+use super::report::Recording;
+use super::report::file::ReportFile;
+use super::report::recorder::Recorder;
 use super::summary::{End, summary, text};
 use crate::error::{Error, Kind, Result};
 use crate::rest::stats::Stats;
@@ -51,11 +54,42 @@ pub(crate) fn new_id() -> Result<String> {
     Ok([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
 }
 
+/// A job and what is around it.
+pub(crate) struct Run {
+    pub(crate) job: Job,
+    pub(crate) named: Named,
+    /// Where its client counts.
+    pub(crate) stats: Arc<Stats>,
+    pub(crate) recording: Option<Recording>,
+}
+
 /// Runs the job to its end and says how it went. Errors of the job are printed here: the summary comes after them.
 ///
 /// # Errors
 /// None of the job's; only what keeps it from starting.
-pub(crate) async fn run(job: Job, named: Named, stats: Arc<Stats>, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(run: Run, context: &Context) -> Result<Exit> {
+    Ok(drive(run, context).await?.tell(&context.out))
+}
+
+/// A job that has ended, and not been told of yet.
+pub(crate) struct Ended {
+    id: String,
+    named: Named,
+    result: Result<Summary>,
+    signal: Option<Which>,
+    elapsed: Duration,
+    progress: Arc<Progress>,
+    stats: Arc<Stats>,
+    recorder: Option<Recorder>,
+    file: Option<ReportFile>,
+}
+
+/// Runs the job to its end.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) async fn drive(run: Run, context: &Context) -> Result<Ended> {
+    let Run { job, named, stats, recording } = run;
     let id = new_id()?;
     let out = &context.out;
     out.news(
@@ -67,33 +101,59 @@ pub(crate) async fn run(job: Job, named: Named, stats: Arc<Stats>, context: &Con
             destination: named.destination.clone(),
         },
     );
-    let teller = Arc::new(Teller { out: Arc::clone(out), failures: AtomicU64::new(0) });
-    let progress = Progress::new(Some(teller));
-    let started = Instant::now();
-    let (result, signal) = watch(job, &progress, &stats, &id, context).await;
-    let elapsed = started.elapsed();
-    if let Some(which) = signal {
-        say_what_is_kept(out, which);
-    }
-    let counts = progress.snapshot();
-    let (end, exit) = match (&result, signal) {
-        (_, Some(Which::Interrupt)) => (End::Stopped, Exit::Interrupted),
-        (_, Some(Which::Terminate)) => (End::Stopped, Exit::Terminated),
-        (Err(error), None) => (End::Failed, Exit::of(error)),
-        (Ok(_), None) => {
-            let exit = Exit::of_failures(progress.failures().iter().map(|group| group.kind), counts.done);
-            let idle = exit == Exit::Done && counts.done == 0 && named.error_on_no_transfer;
-            (End::Whole, if idle { Exit::NothingTransferred } else { exit })
-        }
+    let mut observers: Vec<Arc<dyn Observer>> = vec![Arc::new(Teller { out: Arc::clone(out), failures: AtomicU64::new(0) })];
+    let (mut recorder, file) = match recording {
+        Some(Recording { about, file }) => (Some(Recorder::start(about)), file),
+        None => (None, None),
     };
-    if let Err(error) = &result {
-        out.error(Report::of(error), exit);
-    } else if counts.listed == 0 && signal.is_none() {
-        out.warn(&format!("nothing to transfer: {} has no files", named.source));
+    observers.extend(recorder.as_ref().map(Recorder::observer));
+    let progress = Progress::new(Some(Arc::new(observers)));
+    let started = Instant::now();
+    let (result, signal) = watch(job, &progress, &stats, &id, recorder.as_mut(), context).await;
+    Ok(Ended { id, named, result, signal, elapsed: started.elapsed(), progress, stats, recorder, file })
+}
+
+impl Ended {
+    /// Says how it went: errors first, then the report, the summary last.
+    pub(crate) fn tell(self, out: &Output) -> Exit {
+        if let Some(which) = self.signal {
+            say_what_is_kept(out, which);
+        }
+        let (end, mut exit) = self.exit();
+        if let Err(error) = &self.result {
+            out.error(Report::of(error), exit);
+        } else if self.progress.snapshot().listed == 0 && self.signal.is_none() {
+            out.warn(&format!("nothing to transfer: {} has no files", self.named.source));
+        }
+        let mut whole = summary(&self.id, end, exit.code(), self.elapsed, &self.progress, &self.stats);
+        if let Some(recorder) = self.recorder {
+            whole.report = self.file.as_ref().map(|file| file.named().display().to_string());
+            let record = recorder.end(self.elapsed, whole, &self.progress, &self.stats);
+            let written = self.file.map_or(Ok(()), |file| file.write(&record));
+            whole = record.summary;
+            if let Err(error) = written {
+                exit = if exit == Exit::Done { Exit::of(&error) } else { exit };
+                (whole.report, whole.exit_code) = (None, exit.code());
+                out.error(Report::of(&error), exit);
+            }
+        }
+        out.summary(|| text(&whole), || Event::Summary(Box::new(whole.clone())));
+        exit
     }
-    let whole = summary(&id, end, exit.code(), elapsed, &progress, &stats);
-    out.summary(|| text(&whole), || Event::Summary(Box::new(whole.clone())));
-    Ok(exit)
+
+    fn exit(&self) -> (End, Exit) {
+        let done = self.progress.snapshot().done;
+        match (&self.result, self.signal) {
+            (_, Some(Which::Interrupt)) => (End::Stopped, Exit::Interrupted),
+            (_, Some(Which::Terminate)) => (End::Stopped, Exit::Terminated),
+            (Err(error), None) => (End::Failed, Exit::of(error)),
+            (Ok(_), None) => {
+                let exit = Exit::of_failures(self.progress.failures().iter().map(|group| group.kind), done);
+                let idle = exit == Exit::Done && done == 0 && self.named.error_on_no_transfer;
+                (End::Whole, if idle { Exit::NothingTransferred } else { exit })
+            }
+        }
+    }
 }
 
 /// Drives the engine and the meter until the engine is done.
@@ -102,6 +162,7 @@ async fn watch(
     progress: &Arc<Progress>,
     stats: &Stats,
     id: &str,
+    mut recorder: Option<&mut Recorder>,
     context: &Context,
 ) -> (Result<Summary>, Option<Which>) {
     let out = &context.out;
@@ -112,6 +173,7 @@ async fn watch(
     let mut lines = interval_at(started + EVERY, EVERY);
     let has_bar = out.start_bar();
     let mut bar = interval_at(started + BAR_EVERY, BAR_EVERY);
+    let mut sample = std::pin::pin!(sleep(recorder.as_ref().map_or(Duration::MAX, |recorder| recorder.pause())));
     let mut drained = std::pin::pin!(sleep(Duration::MAX));
     let mut signals = 0;
     let mut signal = None;
@@ -120,6 +182,10 @@ async fn watch(
             result = &mut engine => break result,
             _ = lines.tick() => beat(out, &mut meter, started, &counts(progress, stats), id),
             _ = bar.tick(), if has_bar => out.move_bar(&counts(progress, stats), &meter),
+            () = &mut sample => if let Some(recorder) = &mut recorder {
+                recorder.sample(started.elapsed(), progress, stats);
+                sample.as_mut().reset(Instant::now() + recorder.pause());
+            },
             which = context.signals.reached(signals + 1) => {
                 signals += 1;
                 signal.get_or_insert(which);
@@ -164,12 +230,17 @@ fn counts(progress: &Progress, stats: &Stats) -> Counts {
 }
 
 fn say_what_is_kept(out: &Output, which: Which) {
-    let command: Vec<String> = std::env::args().map(|arg| quoted(&SafeUrl::new(&arg).to_string())).collect();
     let reason = match which {
         Which::Interrupt => "interrupted",
         Which::Terminate => "told to terminate",
     };
-    out.warn(&format!("{reason}: blobs that are done stay, of others nothing is visible; to start again: {}", command.join(" ")));
+    out.warn(&format!("{reason}: blobs that are done stay, of others nothing is visible; to start again: {}", command_line()));
+}
+
+/// The command as it was typed, without signatures, quoted for a shell.
+pub(crate) fn command_line() -> String {
+    let args = std::env::args_os().map(|arg| quoted(&SafeUrl::new(&arg.to_string_lossy()).to_string()));
+    args.collect::<Vec<_>>().join(" ")
 }
 
 /// An argument as a POSIX shell takes it.

@@ -3,6 +3,7 @@
 
 use super::meter::Counts;
 use super::render::Report;
+use super::verdict::Verdict;
 use serde::Serialize;
 
 /// Version of the schema, in every line. It grows when a field changes its meaning or goes; new fields and types may come at
@@ -147,6 +148,12 @@ pub(crate) struct Summary {
     pub(crate) failures: Vec<Cause>,
     /// What was left out, grouped by reason.
     pub(crate) left_out: Vec<LeftOut>,
+    /// What limited it, where the run was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) verdict: Option<Verdict>,
+    /// The report that was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) report: Option<String>,
 }
 
 /// Objects that failed for one reason.
@@ -228,6 +235,8 @@ mod tests {
             anonymous_memory_bytes: Some(9_437_184),
             failures: vec![Cause { count: 1, objects: vec!["./docs/a\tb".into()], error: bad_name() }],
             left_out: vec![LeftOut { count: 1, reason: "symbolic link".into(), objects: vec!["./docs/link".into()] }],
+            verdict: None,
+            report: None,
         }
     }
 

@@ -20,12 +20,14 @@ mod output;
 mod remote;
 mod remove;
 mod render;
+mod report;
 mod sas;
 mod sending_args;
 mod serve;
 mod settings;
 mod summary;
 mod trace;
+mod verdict;
 
 use crate::error::{Error, Kind, Result};
 use crate::rest::auth::Inputs;

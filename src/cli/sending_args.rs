@@ -4,6 +4,7 @@ use super::options::{boolean, mebibytes};
 use crate::units::ByteCount;
 use clap::{ArgAction, Args, ValueEnum};
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 /// See the module's text.
 #[derive(Debug, Clone, Args)]
@@ -29,6 +30,9 @@ pub(crate) struct SendingArgs {
     /// Store each file's MD5 as Content-MD5
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
     pub(crate) put_md5: bool,
+    /// Draw the run to FILE.html, or write its data to FILE.json
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
 }
 
 /// `--check`.

@@ -2,12 +2,16 @@
 //! is opened or sent.
 
 use super::copy_args::{CopyArgs, OnChangeArg, OverwriteArg};
+use super::report::record::{Origin, Setting};
 use super::sending_args::{CheckArg, Concurrency, SendingArgs};
 use crate::attributes::Attributes;
 use crate::error::{Error, Kind, Result};
 use crate::rest::client::Check;
 use crate::rest::properties;
+use crate::secret::SafeUrl;
 use crate::transfer::plan::{OnChange, Overwrite, Tuning, lanes_for, memory_for};
+use crate::units::ByteCount;
+use clap::ValueEnum as _;
 use std::num::NonZeroUsize;
 
 fn usage(what: impl Into<String>, advice: impl Into<String>) -> Error {
@@ -101,7 +105,7 @@ pub(crate) fn tuning(args: &SendingArgs, overwrite: Overwrite) -> Result<Tuning>
     let largest = tuning.block_size.max(tuning.whole_limit);
     if largest > tuning.memory {
         return Err(usage(
-            format!("one block of {} does not fit into --memory", crate::units::ByteCount(largest)),
+            format!("one block of {} does not fit into --memory", ByteCount(largest)),
             "raise --memory, or lower --block-size-mb and --put-blob-size-mb",
         ));
     }
@@ -159,6 +163,55 @@ pub(crate) fn attributes(args: &CopyArgs) -> Result<Attributes> {
     };
     properties::check(&attributes)?;
     Ok(attributes)
+}
+
+/// What a report tells of the settings: what the engine was told, and what else was asked for. Values as they were typed, without
+/// signatures.
+pub(crate) fn told(args: &CopyArgs, tuning: &Tuning) -> Vec<Setting> {
+    let mut all = told_of_sending(&args.sending, tuning);
+    let overwrite = args.overwrite.to_possible_value().map(|value| value.get_name().to_owned());
+    all.push(setting("overwrite", overwrite.unwrap_or_default(), args.overwrite != OverwriteArg::True));
+    for (name, is, usual) in [
+        ("recursive", args.recursive, false),
+        ("as-subdir", args.as_subdir, true),
+        ("follow-symlinks", args.follow_symlinks, false),
+        ("create-container", args.create_container, false),
+    ] {
+        all.push(setting(name, is.to_string(), is != usual));
+    }
+    for (name, value) in [
+        ("content-type", &args.content_type),
+        ("content-encoding", &args.content_encoding),
+        ("content-language", &args.content_language),
+        ("content-disposition", &args.content_disposition),
+        ("cache-control", &args.cache_control),
+        ("metadata", &args.metadata),
+        ("blob-tags", &args.blob_tags),
+        ("block-blob-tier", &args.block_blob_tier),
+        ("list-of-files", &args.list_of_files),
+    ] {
+        all.extend(value.as_ref().map(|value| setting(name, SafeUrl::new(value).to_string(), true)));
+    }
+    all
+}
+
+/// The part of it that every command that sends has.
+pub(crate) fn told_of_sending(args: &SendingArgs, tuning: &Tuning) -> Vec<Setting> {
+    let check = args.check.to_possible_value().map(|value| value.get_name().to_owned());
+    let cap = args.cap_mbps.filter(|cap| *cap > 0.0).map_or("none".to_owned(), |cap| format!("{cap} Mb/s"));
+    vec![
+        setting("concurrency", tuning.lanes.to_string(), args.concurrency != Concurrency::Auto),
+        setting("memory for data in flight", ByteCount(tuning.memory).to_string(), args.memory.is_some()),
+        setting("block size", ByteCount(tuning.block_size).to_string(), args.block_size_mb.is_some()),
+        setting("largest file in one request", ByteCount(tuning.whole_limit).to_string(), args.put_blob_size_mb.is_some()),
+        setting("cap on the rate", cap, args.cap_mbps.is_some()),
+        setting("checksum of requests", check.unwrap_or_default(), args.check != CheckArg::Crc64),
+        setting("stored MD5", args.put_md5.to_string(), args.put_md5),
+    ]
+}
+
+fn setting(name: &'static str, value: String, asked: bool) -> Setting {
+    Setting { name, value, origin: if asked { Origin::Flag } else { Origin::Default } }
 }
 
 /// `--cap-mbps` in bits a second; 0 is no cap, as with AzCopy.

@@ -3,6 +3,7 @@
 use super::json::{Cause, LeftOut, Summary};
 use super::meter::{four_decimals, mbps};
 use super::render::{Report, printable};
+use super::verdict::Verdict;
 use crate::rest::stats::{RETRY_CAUSES, Stats};
 use crate::transfer::progress::{NOT_STARTED, Progress};
 use crate::units::ByteCount;
@@ -81,6 +82,8 @@ pub(crate) fn summary(job_id: &str, end: End, exit_code: u8, elapsed: Duration, 
                 objects: group.names.iter().take(NAMES_IN_JSON).cloned().collect(),
             })
             .collect(),
+        verdict: None,
+        report: None,
     }
 }
 
@@ -127,10 +130,26 @@ pub(crate) fn text(s: &Summary) -> String {
         out.push_str(&format!("\nskipped: {} x {}", group.count, printable(&group.reason)));
         push_names(&mut out, &group.objects, group.count);
     }
+    if let Some(verdict) = &s.verdict {
+        push_verdict(&mut out, verdict);
+    }
+    if let Some(report) = &s.report {
+        out.push_str(&format!("\nreport: {}", printable(report)));
+    }
     if out.ends_with('\n') {
         out.pop();
     }
     out
+}
+
+fn push_verdict(out: &mut String, verdict: &Verdict) {
+    out.push_str(&format!("\nverdict: {}", verdict.text));
+    for fact in &verdict.evidence {
+        out.push_str(&format!("\n  {fact}"));
+    }
+    for step in &verdict.advice {
+        out.push_str(&format!("\n  hint: {step}"));
+    }
 }
 
 fn push_figures(out: &mut String, s: &Summary) {

@@ -14,6 +14,7 @@ pub mod mime;
 mod name;
 pub mod open;
 pub mod stdio;
+pub mod timed;
 pub mod walk;
 
 use crate::attributes::Replace;

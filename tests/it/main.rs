@@ -6,6 +6,7 @@ mod cli_copy;
 mod cli_docs;
 mod cli_errors;
 mod cli_output;
+mod cli_report;
 mod cli_serve;
 mod cli_support;
 mod contract;
