@@ -145,6 +145,7 @@ impl Totals {
             pending: 0,
             bytes_done: self.bytes,
             throughput_mbps: 0.0,
+            concurrency: 0,
             requests: self.requests,
             bytes_on_wire: 0,
             latency_p50_ms: None,

@@ -226,6 +226,7 @@ fn counts(progress: &Progress, stats: &Stats) -> Counts {
         bytes_done: now.bytes_sent,
         bytes_on_wire: stats.bytes_sent.load(Relaxed),
         listing: !now.listing_done,
+        concurrency: now.lanes,
     }
 }
 

@@ -97,6 +97,7 @@ pub(crate) struct Progress {
     pub(crate) bytes_done: u64,
     pub(crate) bytes_known: u64,
     pub(crate) throughput_mbps: f64,
+    pub(crate) concurrency: usize,
 }
 
 impl Progress {
@@ -114,6 +115,7 @@ impl Progress {
             bytes_done: counts.bytes_done,
             bytes_known: counts.bytes_listed,
             throughput_mbps: (rate * 1e4).round() / 1e4,
+            concurrency: counts.concurrency,
         }
     }
 }
@@ -136,6 +138,8 @@ pub(crate) struct Summary {
     pub(crate) pending: u64,
     pub(crate) bytes_done: u64,
     pub(crate) throughput_mbps: f64,
+    /// Requests that might be in flight in the end.
+    pub(crate) concurrency: usize,
     pub(crate) requests: u64,
     pub(crate) bytes_on_wire: u64,
     pub(crate) latency_p50_ms: Option<f64>,
@@ -226,6 +230,7 @@ mod tests {
             pending: 0,
             bytes_done: 67_108_864,
             throughput_mbps: 134.1471,
+            concurrency: 16,
             requests: 21,
             bytes_on_wire: 67_115_008,
             latency_p50_ms: Some(6.73),
@@ -242,8 +247,15 @@ mod tests {
 
     /// One event of every type, in the order of the document, with the second it was written at.
     fn events() -> Vec<(u32, Event)> {
-        let half =
-            Counts { listed: 14, opened: 14, done: 4, bytes_listed: 67_108_864, bytes_done: 8_388_608, ..Counts::default() };
+        let half = Counts {
+            listed: 14,
+            opened: 14,
+            done: 4,
+            bytes_listed: 67_108_864,
+            bytes_done: 8_388_608,
+            concurrency: 12,
+            ..Counts::default()
+        };
         let modified = Some("Fri, 02 Jan 2026 03:04:05 GMT".to_owned());
         vec![
             (5, Event::Init { job_id: JOB.into(), version: "0.1.0", source: "./docs".into(), destination: BOX.into() }),

@@ -37,6 +37,8 @@ pub(crate) struct Counts {
     pub(crate) bytes_on_wire: u64,
     /// Whether the source is still being listed.
     pub(crate) listing: bool,
+    /// Requests that may be in flight at present.
+    pub(crate) concurrency: usize,
 }
 
 impl Counts {
@@ -173,6 +175,7 @@ mod tests {
         bytes_done: 500_000,
         bytes_on_wire: 500_000,
         listing: true,
+        concurrency: 12,
     };
 
     #[test]

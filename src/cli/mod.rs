@@ -13,6 +13,7 @@ mod hints;
 mod job;
 mod json;
 mod list;
+mod machine;
 mod make;
 mod meter;
 mod options;

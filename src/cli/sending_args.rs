@@ -12,10 +12,10 @@ pub(crate) struct SendingArgs {
     /// Most megabits a second (0: no limit)
     #[arg(long, value_name = "MBPS", value_parser = megabits, allow_negative_numbers = true)]
     pub(crate) cap_mbps: Option<f64>,
-    /// Requests in flight at a time (auto: 8 a core, 16 to 64)
+    /// Requests in flight at a time (auto: as many as pay)
     #[arg(long, value_name = "N|auto", value_parser = concurrency, allow_negative_numbers = true, default_value = "auto", hide_default_value = true)]
     pub(crate) concurrency: Concurrency,
-    /// Most memory for data in flight, e.g. 256MiB (default: a block for each request, up to 1 GiB)
+    /// Most memory for data in flight, e.g. 256MiB (default: a block for each request, up to 1 GiB and a quarter of what is free)
     #[arg(long, value_name = "SIZE", hide_short_help = true, allow_negative_numbers = true)]
     pub(crate) memory: Option<ByteCount>,
     /// Block size in MiB, e.g. 0.25 (default 8)

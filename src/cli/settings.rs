@@ -2,6 +2,7 @@
 //! is opened or sent.
 
 use super::copy_args::{CopyArgs, OnChangeArg, OverwriteArg};
+use super::machine::Machine;
 use super::report::record::{Origin, Setting};
 use super::sending_args::{CheckArg, Concurrency, SendingArgs};
 use crate::attributes::Attributes;
@@ -9,10 +10,9 @@ use crate::error::{Error, Kind, Result};
 use crate::rest::client::Check;
 use crate::rest::properties;
 use crate::secret::SafeUrl;
-use crate::transfer::plan::{OnChange, Overwrite, Tuning, lanes_for, memory_for};
+use crate::transfer::plan::{OnChange, Overwrite, Tuning, first_lanes, memory_for, most_lanes};
 use crate::units::ByteCount;
 use clap::ValueEnum as _;
-use std::num::NonZeroUsize;
 
 fn usage(what: impl Into<String>, advice: impl Into<String>) -> Error {
     Error::new(Kind::Usage, what).with_advice(advice)
@@ -85,6 +85,10 @@ fn refused_pair(pair: &str) -> Option<&'static str> {
 /// # Errors
 /// `Usage` where the numbers contradict each other.
 pub(crate) fn tuning(args: &SendingArgs, overwrite: Overwrite) -> Result<Tuning> {
+    tuning_on(&Machine::this(), args, overwrite)
+}
+
+fn tuning_on(machine: &Machine, args: &SendingArgs, overwrite: Overwrite) -> Result<Tuning> {
     let mut tuning = Tuning { put_md5: args.put_md5, overwrite, ..Tuning::default() };
     if let Some(size) = args.block_size_mb {
         tuning.block_size = size;
@@ -94,15 +98,18 @@ pub(crate) fn tuning(args: &SendingArgs, overwrite: Overwrite) -> Result<Tuning>
     if let Some(size) = args.put_blob_size_mb {
         tuning.whole_limit = size;
     }
-    tuning.lanes = match args.concurrency {
-        Concurrency::Fixed(lanes) => lanes,
-        Concurrency::Auto => lanes_for(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)),
-    };
+    let largest = tuning.block_size.max(tuning.whole_limit);
+    match args.concurrency {
+        Concurrency::Fixed(lanes) => tuning.lanes = lanes,
+        Concurrency::Auto => {
+            tuning.lanes = most_lanes(machine.cores).min(machine.most_requests());
+            tuning.lanes_first = Some(first_lanes(machine.cores).min(tuning.lanes));
+        }
+    }
     tuning.memory = match args.memory {
         Some(memory) => memory.0,
-        None => memory_for(tuning.lanes, tuning.block_size, tuning.whole_limit),
+        None => memory_for(tuning.lanes, tuning.block_size, machine.memory / 4).max(largest.saturating_mul(2)),
     };
-    let largest = tuning.block_size.max(tuning.whole_limit);
     if largest > tuning.memory {
         return Err(usage(
             format!("one block of {} does not fit into --memory", ByteCount(largest)),
@@ -199,8 +206,12 @@ pub(crate) fn told(args: &CopyArgs, tuning: &Tuning) -> Vec<Setting> {
 pub(crate) fn told_of_sending(args: &SendingArgs, tuning: &Tuning) -> Vec<Setting> {
     let check = args.check.to_possible_value().map(|value| value.get_name().to_owned());
     let cap = args.cap_mbps.filter(|cap| *cap > 0.0).map_or("none".to_owned(), |cap| format!("{cap} Mb/s"));
+    let lanes = match tuning.lanes_first {
+        Some(_) => format!("auto, at most {}", tuning.lanes),
+        None => tuning.lanes.to_string(),
+    };
     vec![
-        setting("concurrency", tuning.lanes.to_string(), args.concurrency != Concurrency::Auto),
+        setting("concurrency", lanes, args.concurrency != Concurrency::Auto),
         setting("memory for data in flight", ByteCount(tuning.memory).to_string(), args.memory.is_some()),
         setting("block size", ByteCount(tuning.block_size).to_string(), args.block_size_mb.is_some()),
         setting("largest file in one request", ByteCount(tuning.whole_limit).to_string(), args.put_blob_size_mb.is_some()),
@@ -225,6 +236,7 @@ pub(crate) fn cap_bits_per_s(args: &SendingArgs) -> Option<u64> {
 mod tests {
     use super::*;
     use clap::Parser;
+    use std::num::NonZeroUsize;
 
     #[derive(Parser)]
     struct Line {
@@ -263,14 +275,26 @@ mod tests {
     fn sizes_are_kept_as_asked_for() {
         let tuned = tune(&args("--block-size-mb 0.25 --concurrency 3 --memory 1MiB --overwrite ifsourcenewer")).unwrap();
         assert_eq!((tuned.block_size, tuned.block_size_fixed, tuned.whole_limit), (262_144, true, 262_144));
-        assert_eq!((tuned.lanes.get(), tuned.memory, tuned.overwrite), (3, 1 << 20, Overwrite::IfSourceNewer));
-        let tuned = tune(&args("--put-blob-size-mb=256 --concurrency auto")).unwrap();
-        assert_eq!((tuned.whole_limit, tuned.block_size_fixed, tuned.memory), (256 << 20, false, 512 << 20));
-        assert!((16..=64).contains(&tuned.lanes.get()));
-        // More requests at a time mean more blocks in memory, unless that was said.
-        let tuned = tune(&args("--concurrency 40")).unwrap();
-        assert_eq!((tuned.lanes.get(), tuned.memory), (40, 320 << 20));
+        assert_eq!((tuned.lanes.get(), tuned.lanes_first), (3, None));
+        assert_eq!((tuned.memory, tuned.overwrite), (1 << 20, Overwrite::IfSourceNewer));
         assert!(tune(&args("--block-size-mb 100 --memory 64MiB")).is_err());
+    }
+
+    #[test]
+    fn memory_and_requests_follow_the_machine() {
+        let machine = Machine { cores: NonZeroUsize::new(2).unwrap(), descriptors: 1024, memory: 24 << 30 };
+        let on = |machine: Machine, line| tuning_on(&machine, &args(line).sending, Overwrite::True).unwrap();
+        let tuned = on(machine, "");
+        let first = tuned.lanes_first.map(NonZeroUsize::get);
+        assert_eq!((first, tuned.lanes.get(), tuned.memory), (Some(12), 256, 1 << 30));
+        // More requests at a time mean more blocks in memory, unless that was said.
+        assert_eq!(on(machine, "--concurrency 40").memory, 320 << 20);
+        assert_eq!(on(machine, "--put-blob-size-mb=2000").memory, 4000 << 20);
+        let small = Machine { descriptors: 84, memory: 256 << 20, ..machine };
+        let tuned = on(small, "--concurrency auto");
+        let first = tuned.lanes_first.map(NonZeroUsize::get);
+        assert_eq!((first, tuned.lanes.get(), tuned.memory), (Some(10), 10, 64 << 20));
+        assert_eq!(on(small, "--concurrency 40").memory, 64 << 20);
     }
 
     #[test]

@@ -3,15 +3,17 @@
 //! One request for a whole object, nothing asked before or after; all properties travel in the request that creates the blob.
 
 use crate::attributes::Attributes;
-use crate::endpoint::{BlockId, Facts, Finish, Limits, Payload, Receipt, Sink, Task, mime};
+use crate::endpoint::{BlockId, Facts, Finish, Flow, Limits, Payload, Receipt, Sink, Task, mime};
 use crate::error::Result;
 use crate::rest::blob::{Blob, Written};
 use crate::rest::client::Client;
 use crate::rest::location::Location;
 use crate::rest::names::check_blob_name;
+use crate::rest::stats::RetryCause;
 use crate::units::MIB;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Limits of the service version we speak ("Put Blob" and "Put Block", tables by version): 5000 MiB in one request, 50,000
 /// blocks of 4000 MiB.
@@ -101,6 +103,11 @@ impl Sink for BlobSink {
             let there = self.blob(target).get_properties().await?;
             Ok(there.map(|there| Facts { len: there.content_length(), modified: there.last_modified() }))
         })
+    }
+
+    fn flow(&self) -> Option<Flow> {
+        let stats = self.client.stats();
+        Some(Flow { moved: stats.bytes_sent.load(Relaxed), pushed_back: stats.retries()[RetryCause::Throttled as usize] })
     }
 
     fn describe(&self, target: &str) -> String {

@@ -163,6 +163,15 @@ pub struct Limits {
     pub blocks: u32,
 }
 
+/// What has gone to a sink so far, by every way it has: totals that only grow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Flow {
+    /// Bytes on their way or there, those sent again included.
+    pub moved: u64,
+    /// Times it asked to be sent less.
+    pub pushed_back: u64,
+}
+
 /// Something objects are written to. Each method retries inside; an error is final.
 pub trait Sink: Send + Sync {
     /// What it can take; asked once a job.
@@ -185,6 +194,12 @@ pub trait Sink: Send + Sync {
 
     /// Whether an object is there, and since when. Called only where `--overwrite` needs it before many blocks are sent.
     fn look<'a>(&'a self, target: &'a str) -> Task<'a, Result<Option<Facts>>>;
+
+    /// How the traffic goes; asked some 50 times a second, to choose how much is done at a time. `None` where only what is
+    /// acknowledged is known.
+    fn flow(&self) -> Option<Flow> {
+        None
+    }
 
     /// An object's place as the user would recognise it, without secrets.
     fn describe(&self, target: &str) -> String;

@@ -50,6 +50,11 @@ impl Budget {
         Permit(permit.expect("the semaphore is never closed"))
     }
 
+    /// All there is, bytes.
+    pub fn total(&self) -> u64 {
+        u64::from(self.total) * PAGE
+    }
+
     /// Bytes that could be taken now, to the page.
     pub fn free(&self) -> u64 {
         self.pages.available_permits() as u64 * PAGE

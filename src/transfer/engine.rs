@@ -1,4 +1,4 @@
-//! Runs a job: one task lists, a fixed number of lanes move. Each lane takes a block of an object already started, or else the
+//! Runs a job: one task lists, the lanes move; how many there are is up to [`lanes`](crate::transfer::lanes). Each lane takes a block of an object already started, or else the
 //! next object; so one large object keeps as many lanes busy as many small ones do.
 //!
 //! Nothing is spawned per object or block. The lanes belong to [`run`] and end with it: dropping its future stops them. What
@@ -10,6 +10,7 @@ use crate::error::{Error, Kind, Result};
 use crate::transfer::attempt::Attempt;
 use crate::transfer::block_id::Writer;
 use crate::transfer::budget::Budget;
+use crate::transfer::lanes::{Lanes, Load};
 use crate::transfer::md5;
 use crate::transfer::object::{Cut, Object, cause};
 use crate::transfer::overwrite::{Gate, Look, Prompt, Written};
@@ -22,7 +23,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 
 /// Batches of a listing that wait at most between the source and the queue.
 const BATCHES: usize = 4;
@@ -66,6 +66,7 @@ pub(super) struct Shared {
     pub(super) gate: Gate,
     pub(super) progress: Arc<Progress>,
     pub(super) stop: Stop,
+    pub(super) load: Load,
     queue: Queue,
     /// Largest object to send in one request; lowered for good when the sink refuses one as too large.
     whole_limit: AtomicU64,
@@ -88,15 +89,12 @@ pub async fn run(job: Job, progress: Arc<Progress>, stop: Stop) -> Result<Summar
         gate: Gate::new(job.tuning.overwrite, job.prompt.clone()),
         whole_limit: AtomicU64::new(job.tuning.whole_limit),
         queue: Queue::default(),
+        load: Load::default(),
         stop: stop.clone(),
         progress,
         job,
     });
-    let mut tasks = JoinSet::new();
-    tasks.spawn(list(Arc::clone(&shared)));
-    for _ in 0..shared.job.tuning.lanes.get() {
-        tasks.spawn(lane(Arc::clone(&shared)));
-    }
+    let mut lanes = Lanes::start(Arc::clone(&shared), list(Arc::clone(&shared)));
     let (mut drain, mut now) = (stop.clone(), stop);
     let mut stopped = false;
     let result = loop {
@@ -110,7 +108,7 @@ pub async fn run(job: Job, progress: Arc<Progress>, stop: Stop) -> Result<Summar
                 stopped = true;
                 shared.queue.close();
             }
-            ended = tasks.join_next() => match ended {
+            ended = lanes.next() => match ended {
                 None => break Ok(()),
                 Some(Ok(Ok(()))) => {}
                 Some(Ok(Err(error))) => break Err(error),
@@ -121,7 +119,7 @@ pub async fn run(job: Job, progress: Arc<Progress>, stop: Stop) -> Result<Summar
             },
         }
     };
-    tasks.shutdown().await;
+    lanes.stop().await;
     shared.progress.settle(shared.queue.waiting());
     result.map(|()| Summary { counts: shared.progress.snapshot(), elapsed: start.elapsed(), stopped })
 }
@@ -156,12 +154,14 @@ async fn list(shared: Arc<Shared>) -> Result<()> {
     Ok(())
 }
 
-async fn lane(shared: Arc<Shared>) -> Result<()> {
-    while shared.stop.phase() == Phase::Run {
+/// One lane, until there is nothing left to do, or it is one too many.
+pub(super) async fn lane(shared: Arc<Shared>) -> Result<()> {
+    let load = &shared.load;
+    while shared.stop.phase() == Phase::Run && !load.is_one_too_many() {
         match shared.queue.next().await {
-            Work::Item(attempt) => shared.start(attempt).await?,
-            Work::Block(object, index) => shared.block(&object, index).await?,
-            Work::Turn(stream) => shared.turn(&stream).await?,
+            Work::Item(attempt) => load.work(shared.start(attempt)).await?,
+            Work::Block(object, index) => load.work(shared.block(&object, index)).await?,
+            Work::Turn(stream) => load.work(shared.turn(&stream)).await?,
             Work::Wait => {}
             Work::End => break,
         }

@@ -6,7 +6,7 @@
 use crate::endpoint::{Facts, Receipt};
 use crate::error::{Error, Kind};
 use std::error::Error as _;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -110,6 +110,8 @@ pub struct Snapshot {
     pub restarts: u64,
     /// Whether `listed` is final.
     pub listing_done: bool,
+    /// Requests that may be in flight at present.
+    pub lanes: usize,
 }
 
 impl Snapshot {
@@ -158,6 +160,7 @@ struct Detail {
 #[derive(Default)]
 pub struct Progress {
     listed: AtomicU64,
+    lanes: AtomicUsize,
     done: AtomicU64,
     failed: AtomicU64,
     skipped: AtomicU64,
@@ -200,6 +203,7 @@ impl Progress {
             bytes_done: self.bytes_done.load(Ordering::Relaxed),
             restarts: self.restarts.load(Ordering::Relaxed),
             listing_done,
+            lanes: self.lanes.load(Ordering::Relaxed),
         }
     }
 
@@ -233,6 +237,10 @@ impl Progress {
 
     pub(super) fn listing_done(&self) {
         self.listing_done.store(true, Ordering::Release);
+    }
+
+    pub(super) fn lanes(&self, count: usize) {
+        self.lanes.store(count, Ordering::Relaxed);
     }
 
     pub(super) fn opened(&self) {

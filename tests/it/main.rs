@@ -31,6 +31,7 @@ mod replay;
 mod script;
 mod sources;
 mod support;
+mod tuner;
 mod upload;
 mod vectors;
 mod wire;

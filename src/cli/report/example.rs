@@ -60,6 +60,7 @@ pub(crate) fn record() -> RunRecord {
             pending: 0,
             bytes_done: 3 << 29,
             throughput_mbps: 8589.9346,
+            concurrency: 17,
             requests: 45_678,
             bytes_on_wire: 1_700_000_000,
             latency_p50_ms: Some(6.73),

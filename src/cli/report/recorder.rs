@@ -26,8 +26,7 @@ pub(crate) struct About {
     /// The cap on the rate, decimal megabits a second.
     pub(crate) cap_mbps: Option<f64>,
     pub(crate) put_md5: bool,
-    /// Requests that may be in flight, and whether their number is tuned while it runs.
-    pub(crate) concurrency: u64,
+    /// Whether the number of requests in flight is tuned while it runs.
     pub(crate) tuned: bool,
     /// Whether the service runs in this process.
     pub(crate) service_inside: bool,
@@ -86,7 +85,7 @@ impl Recorder {
             retries: stats.retries(),
             cpu: host::process_cpu().saturating_sub(self.cpu),
             in_flight: stats.in_flight.load(Relaxed),
-            concurrency: self.about.concurrency,
+            concurrency: u64::try_from(counts.lanes).unwrap_or(u64::MAX),
         }
     }
 

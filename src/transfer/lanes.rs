@@ -1,0 +1,155 @@
+//! The lanes of a job: starts them, changes their number while it runs, and knows how they fare.
+//!
+//! The number wished for is kept in [`Load`]: a lane that finds more than that ends before it takes its next piece of work, and
+//! [`Lanes::next`], which whoever runs the job has to keep polling, starts those that lack. All belong to one [`JoinSet`]: who
+//! drops it stops them.
+
+use crate::endpoint::Flow;
+use crate::error::Result;
+use crate::transfer::engine::{Shared, lane};
+use crate::transfer::tuner::{Sample, Tuner};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+/// How often it is looked how they fare.
+const TICK: Duration = Duration::from_millis(20);
+
+/// How the lanes fare: counted by them, read by the tuner. All relaxed: these figures order nothing.
+#[derive(Debug, Default)]
+pub(super) struct Load {
+    /// Lanes there are, and there should be.
+    live: AtomicUsize,
+    wish: AtomicUsize,
+    busy: AtomicUsize,
+    done: AtomicU64,
+    /// Changes when counting begins anew.
+    round: AtomicU64,
+    counted: AtomicU64,
+    counted_nanos: AtomicU64,
+}
+
+impl Load {
+    /// Whether the lane that asks is one too many. It then has to end.
+    pub(super) fn is_one_too_many(&self) -> bool {
+        let wish = self.wish.load(Relaxed);
+        self.live.fetch_update(Relaxed, Relaxed, |live| (live > wish).then(|| live - 1)).is_ok()
+    }
+
+    /// Does a piece of work, and counts it once it is done.
+    pub(super) async fn work<T>(&self, piece: impl Future<Output = T>) -> T {
+        let round = self.round.load(Relaxed);
+        let busy = Busy::new(&self.busy);
+        let started = Instant::now();
+        let result = piece.await;
+        drop(busy);
+        self.done.fetch_add(1, Relaxed);
+        if round == self.round.load(Relaxed) {
+            let nanos = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.counted.fetch_add(1, Relaxed);
+            self.counted_nanos.fetch_add(nanos, Relaxed);
+        }
+        result
+    }
+}
+
+/// Counts a lane as busy as long as it lives: a piece of work may be dropped half done.
+struct Busy<'a>(&'a AtomicUsize);
+
+impl<'a> Busy<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Relaxed);
+        Busy(count)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// The tasks of a job.
+pub(super) struct Lanes {
+    shared: Arc<Shared>,
+    tasks: JoinSet<Result<()>>,
+    tuner: Option<Tuner>,
+    started: Instant,
+    ticks: Interval,
+}
+
+impl Lanes {
+    /// Starts as many lanes as the job's tuning says, beside `listing`.
+    pub(super) fn start(shared: Arc<Shared>, listing: impl Future<Output = Result<()>> + Send + 'static) -> Lanes {
+        let tuning = &shared.job.tuning;
+        let most = tuning.lanes.get();
+        let tuner = tuning.lanes_first.map(|first| Tuner::new(first.get(), most));
+        let started = Instant::now();
+        let mut ticks = interval_at(started + TICK, TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(listing);
+        let mut lanes = Lanes { shared, tasks, tuner, started, ticks };
+        lanes.set(lanes.tuner.as_ref().map_or(most, Tuner::lanes));
+        lanes
+    }
+
+    /// The next task to end; `None` after the last. Meanwhile their number is tuned. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Option<Result<Result<()>, JoinError>> {
+        loop {
+            tokio::select! {
+                biased;
+                ended = self.tasks.join_next() => return ended,
+                _ = self.ticks.tick(), if self.tuner.is_some() => self.tune(),
+            }
+        }
+    }
+
+    /// Stops all of them and waits for their ends.
+    pub(super) async fn stop(&mut self) {
+        self.tasks.shutdown().await;
+    }
+
+    fn tune(&mut self) {
+        let sample = self.sample();
+        let Some(tuner) = &mut self.tuner else { return };
+        let wish = tuner.take(sample);
+        if wish.recount {
+            self.shared.load.round.fetch_add(1, Relaxed);
+        }
+        if wish.lanes != self.shared.load.wish.load(Relaxed) {
+            tracing::info!(lanes = wish.lanes, "the number of requests in flight changes");
+            self.set(wish.lanes);
+        }
+    }
+
+    fn set(&mut self, wish: usize) {
+        let load = &self.shared.load;
+        load.wish.store(wish, Relaxed);
+        self.shared.progress.lanes(wish);
+        while load.live.load(Relaxed) < wish {
+            load.live.fetch_add(1, Relaxed);
+            self.tasks.spawn(lane(Arc::clone(&self.shared)));
+        }
+    }
+
+    fn sample(&self) -> Sample {
+        let Shared { load, job, progress, budget, .. } = &*self.shared;
+        let bytes = progress.snapshot().bytes_sent;
+        let Flow { moved, pushed_back } = job.sink.flow().unwrap_or(Flow { moved: bytes, pushed_back: 0 });
+        Sample {
+            at: self.started.elapsed(),
+            moved,
+            bytes,
+            done: load.done.load(Relaxed),
+            pushed_back,
+            counted: load.counted.load(Relaxed),
+            counted_time: Duration::from_nanos(load.counted_nanos.load(Relaxed)),
+            busy: load.busy.load(Relaxed),
+            memory: budget.total(),
+            memory_used: budget.total() - budget.free(),
+        }
+    }
+}
