@@ -66,9 +66,8 @@ pub(crate) enum Event {
     Served {
         requests: u64,
         operations: Vec<Operation>,
-        /// TLS version and cipher of the last connection.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        tls: Option<String>,
+        /// TLS versions and ciphers that were agreed on.
+        tls: Vec<String>,
     },
     /// The end of a job: always its last line.
     Summary(Box<Summary>),
@@ -306,7 +305,7 @@ mod tests {
                 Event::Served {
                     requests: 42,
                     operations: vec![Operation { operation: "PutBlob".into(), requests: 42, refused: 2, body_bytes: 43_008 }],
-                    tls: None,
+                    tls: vec!["TLSv1_3 TLS13_AES_128_GCM_SHA256".into()],
                 },
             ),
         ]

@@ -106,7 +106,7 @@ pub(crate) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit> {
         },
     );
     context.signals.first().await;
-    let (requests, tls) = (emulator.requests(), emulator.protocol());
+    let (requests, tls) = (emulator.requests(), emulator.protocols());
     let operations = emulator.served().into_iter().map(|served| Operation {
         operation: served.operation,
         requests: served.requests,

@@ -73,7 +73,7 @@ pub enum Storage {
     /// In this folder. What was answered survives the death of the process; one process at a time.
     Disk(PathBuf),
     /// Nowhere: only names, lengths and properties are kept, so that writing speed can be measured. A declared CRC64 is
-    /// believed and echoed, no MD5 is computed unless one is sent, and reading content back is refused with 501
+    /// believed and echoed, none is computed, an MD5 only where one is sent, and reading content back is refused with 501
     /// `NotImplemented`.
     Discard,
 }
@@ -286,9 +286,9 @@ impl Emulator {
         self.authority_pem.as_deref()
     }
 
-    /// TLS version and cipher of the connection made last, as `TLSv1_3 TLS13_AES_128_GCM_SHA256`.
-    pub fn protocol(&self) -> Option<String> {
-        state::lock(&self.service.protocol).clone()
+    /// TLS versions and ciphers that connections have agreed on so far, as `TLSv1_3 TLS13_AES_128_GCM_SHA256`.
+    pub fn protocols(&self) -> Vec<String> {
+        state::lock(&self.service.protocols).iter().cloned().collect()
     }
 
     /// Takes no new requests, waits up to 5 s for those in flight, and ends.
@@ -320,7 +320,7 @@ async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, service: Arc<Ser
                     connections.spawn(async move {
                         let stream = Stream::accept(stream, tls.as_ref()).await?;
                         if let Some(protocol) = stream.protocol() {
-                            *state::lock(&service.protocol) = Some(protocol);
+                            state::lock(&service.protocols).insert(protocol);
                         }
                         conn::Conn::new(stream, peer.ip()).run(service, stop).await
                     });

@@ -11,6 +11,7 @@ use super::state::{Model, lock};
 use super::tally::Tally;
 use super::time::{self, Ticks};
 use super::{Clock, Seen, names, store};
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -84,8 +85,8 @@ pub(crate) struct Service {
     /// `http://127.0.0.1:PORT` or `https://127.0.0.1:PORT`, as listings tell it and copy sources name it.
     pub(crate) origin: String,
     pub(crate) tally: Tally,
-    /// TLS version and cipher of the connection made last.
-    pub(crate) protocol: Mutex<Option<String>>,
+    /// TLS versions and ciphers that connections have agreed on.
+    pub(crate) protocols: Mutex<BTreeSet<String>>,
     pub(crate) faults: Faults,
     requests: AtomicU64,
 }
@@ -94,7 +95,7 @@ impl Service {
     pub(crate) fn new(model: Model, clock: Clock, record: bool, origin: String) -> Self {
         let seen = record.then(Mutex::default);
         let (faults, tally) = (Faults::default(), Tally::default());
-        Service { model, clock, seen, origin, faults, tally, protocol: Mutex::default(), requests: AtomicU64::new(0) }
+        Service { model, clock, seen, origin, faults, tally, protocols: Mutex::default(), requests: AtomicU64::new(0) }
     }
 
     /// Whether connections are encrypted.

@@ -111,7 +111,7 @@ fn tls_is_for_those_who_trust_the_certificate() {
     assert_eq!(serving.0.wait().unwrap().code(), Some(0));
     let served: serde_json::Value = serde_json::from_str(&served).unwrap();
     assert_eq!(served["requests"], 3, "{served}");
-    assert_eq!(served["tls"], "TLSv1_3 TLS13_AES_128_GCM_SHA256");
+    assert_eq!(served["tls"], serde_json::json!(["TLSv1_3 TLS13_AES_128_GCM_SHA256"]));
     let put = served["operations"].as_array().unwrap().iter().find(|of| of["operation"] == "PutBlob").unwrap();
     assert_eq!((&put["requests"], &put["refused"], &put["body_bytes"]), (&1.into(), &0.into(), &12.into()));
     assert!(!std::path::Path::new(&certificate).exists(), "the certificate outlives what it was for");
