@@ -1,4 +1,4 @@
-"""Runs one program and says what it cost: wall time, processor time, memory by kind.
+"""Runs one program and says what it cost: wall time, processor time, memory by kind, and when its bytes went over the wire.
 
 Processor time comes from wait4 and covers all threads, user and system; on loopback the kernel does a share of the receiving
 side's work in the sender's time, the same for every client. Memory is sampled from /proc every few milliseconds, because
@@ -10,7 +10,9 @@ import os
 import subprocess
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import network
 
 SAMPLE_EVERY_S = 0.01
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -29,6 +31,8 @@ class Cost:
     peak_resident_bytes: int
     out: str
     err: str
+    # (seconds from the start, bytes on the wire since then), in order; empty where the wire is shared with others.
+    passed: list = field(default_factory=list)
 
     @property
     def cpu_s(self):
@@ -56,8 +60,9 @@ def cpu_of(pid):
 
 def run(command, environment, stdin=subprocess.DEVNULL, sample=True):
     """Runs a command to its end. Its output is collected in files, so that no reader of ours takes part in the race."""
-    peaks = [0, 0, 0]
+    peaks, passed = [0, 0, 0], []
     with open(os.memfd_create("out"), "r+b") as out, open(os.memfd_create("err"), "r+b") as err:
+        before = network.bytes_passed()
         started = time.perf_counter()
         process = subprocess.Popen(command, env=environment, stdin=stdin, stdout=out, stderr=err)
         ended = threading.Event()
@@ -65,18 +70,28 @@ def run(command, environment, stdin=subprocess.DEVNULL, sample=True):
         def watch():
             while (now := memory(process.pid)) is not None and not ended.wait(SAMPLE_EVERY_S):
                 peaks[:] = map(max, peaks, now)
+                if before is not None:
+                    passed.append((time.perf_counter() - started, network.bytes_passed() - before))
 
         watcher = threading.Thread(target=watch, daemon=True)
         if sample:
             watcher.start()
-        _, status, usage = os.wait4(process.pid, 0)
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        finally:
+            ended.set()
         wall = time.perf_counter() - started
-        ended.set()
         process.returncode = os.waitstatus_to_exitcode(status)
         if sample:
             watcher.join()
+        if before is not None:
+            passed.append((wall, network.bytes_passed() - before))
         texts = []
         for file in (out, err):
             file.seek(0)
             texts.append(file.read().decode(errors="replace"))
-    return Cost(process.returncode, wall, usage.ru_utime, usage.ru_stime, *peaks, *texts)
+    return Cost(process.returncode, wall, usage.ru_utime, usage.ru_stime, *peaks, *texts, passed)
