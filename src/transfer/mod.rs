@@ -7,6 +7,7 @@ mod attempt;
 pub mod block_id;
 pub mod budget;
 pub mod engine;
+pub mod journal;
 mod lanes;
 mod md5;
 mod object;
