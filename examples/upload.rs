@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Where from: the destination within the container decides the blob's name.
     let source = source(&place(&file)?, &Opening { dest: location.blob.clone(), ..Opening::default() })?;
 
-    let job = Job { source, sink: Arc::new(sink), tuning: Tuning::default(), prompt: None };
+    let job = Job { source, sink: Arc::new(sink), tuning: Tuning::default(), prompt: None, earlier: None };
     let progress = Progress::new(None);
     let transfer = run(job, Arc::clone(&progress), Stop::never());
     tokio::pin!(transfer);

@@ -19,35 +19,38 @@ pub(crate) struct Context {
     pub(crate) inputs: Inputs,
     /// SIGINT and SIGTERM.
     pub(crate) signals: Signals,
+    /// The folder for what outlives a run; `None` where there is no home to put it in.
+    pub(crate) state: Option<PathBuf>,
 }
 
 impl Context {
     /// Where `dev://` and `serve` keep their data.
     pub(crate) fn store_folder(&self) -> PathBuf {
-        state_folder(&|name| std::env::var_os(name)).join("store")
+        self.state_or_temporary().join("store")
     }
 
     /// Where `serve --tls` puts the certificate to trust.
     pub(crate) fn certificate_folder(&self) -> PathBuf {
-        state_folder(&|name| std::env::var_os(name)).join("tls")
+        self.state_or_temporary().join("tls")
+    }
+
+    fn state_or_temporary(&self) -> PathBuf {
+        self.state.clone().unwrap_or_else(|| std::env::temp_dir().join("blobjet"))
     }
 }
 
-/// The folder for what outlives a run: `BLOBJET_STATE`, else `$XDG_STATE_HOME/blobjet`, else `~/.local/state/blobjet`, else one
-/// in the folder for temporary files. Not created here.
-fn state_folder(var: &dyn Fn(&str) -> Option<OsString>) -> PathBuf {
+/// The folder for what outlives a run: `BLOBJET_STATE`, else `$XDG_STATE_HOME/blobjet`, else `~/.local/state/blobjet`. Not created
+/// here, and absolute, whatever folder the program changes to.
+pub(crate) fn state_folder(var: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let given = |name: &str| var(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(folder) = given("BLOBJET_STATE") {
-        return folder;
+        return std::path::absolute(folder).ok();
     }
     // The XDG base directory specification: relative paths are to be ignored.
     if let Some(folder) = given("XDG_STATE_HOME").filter(|path| path.is_absolute()) {
-        return folder.join("blobjet");
+        return Some(folder.join("blobjet"));
     }
-    match given("HOME") {
-        Some(home) => home.join(".local/state/blobjet"),
-        None => std::env::temp_dir().join("blobjet"),
-    }
+    given("HOME").and_then(|home| std::path::absolute(home.join(".local/state/blobjet")).ok())
 }
 
 /// A signal that asks the program to stop.
@@ -110,9 +113,10 @@ mod tests {
         let folder = |set: &[(&str, &str)]| {
             state_folder(&|name| set.iter().find(|(n, _)| *n == name).map(|(_, value)| OsString::from(value)))
         };
-        assert_eq!(folder(&[("BLOBJET_STATE", "rel"), ("HOME", "/h")]), PathBuf::from("rel"));
-        assert_eq!(folder(&[("XDG_STATE_HOME", "/x"), ("HOME", "/h")]), PathBuf::from("/x/blobjet"));
-        assert_eq!(folder(&[("XDG_STATE_HOME", "x"), ("HOME", "/h")]), PathBuf::from("/h/.local/state/blobjet"));
-        assert_eq!(folder(&[("HOME", "")]), std::env::temp_dir().join("blobjet"));
+        let here = |path: &str| Some(std::env::current_dir().unwrap().join(path));
+        assert_eq!(folder(&[("BLOBJET_STATE", "rel"), ("HOME", "/h")]), here("rel"));
+        assert_eq!(folder(&[("XDG_STATE_HOME", "/x"), ("HOME", "/h")]), here("/x/blobjet"));
+        assert_eq!(folder(&[("XDG_STATE_HOME", "x"), ("HOME", "/h")]), here("/h/.local/state/blobjet"));
+        assert_eq!(folder(&[("HOME", "")]), None);
     }
 }

@@ -5,6 +5,7 @@
 
 use super::context::Context;
 use super::copy_args::{CopyArgs, OverwriteArg, ReadArg};
+use super::entry::Origin;
 use super::exit::Exit;
 use super::remote::{Remote, named, place, shown};
 use super::report::Recording;
@@ -20,6 +21,7 @@ use crate::endpoint::mime;
 use crate::endpoint::open::{Opening, Place, source};
 use crate::endpoint::timed::Timed;
 use crate::error::{Error, Kind, Result};
+use crate::rest::auth::sas::Token;
 use crate::rest::auth::{Inputs, Need, choose};
 use crate::rest::client::{Client, Config};
 use crate::rest::container::Container;
@@ -32,12 +34,19 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Runs the command.
+/// Runs the command, for a job that comes from there: without an origin it is not written down.
 ///
 /// # Errors
 /// What keeps the job from starting; how it went is the exit code.
-pub(crate) async fn run(args: &CopyArgs, context: &Context) -> Result<Exit> {
-    let (from, to) = places(args, &context.inputs)?;
+pub(crate) async fn run(args: &CopyArgs, mut origin: Option<Origin>, context: &Context) -> Result<Exit> {
+    let (from, mut to) = places(args, &context.inputs)?;
+    let mut earlier = None;
+    if let Some(Origin::Again { resumed, sas, .. }) = &mut origin {
+        earlier = Some(Arc::new(std::mem::take(&mut resumed.finished)));
+        if let Some(sas) = sas.take() {
+            with_sas(&mut to, sas)?;
+        }
+    }
     direction(side(&from), side(&to), args.from_to.as_deref())?;
     let target = named(&to, &context.inputs)?;
     let container = target.container.clone().ok_or_else(|| {
@@ -67,6 +76,8 @@ pub(crate) async fn run(args: &CopyArgs, context: &Context) -> Result<Exit> {
         source: source.describe(),
         destination: remote.shown(target.blob.as_deref()),
         error_on_no_transfer: args.error_on_no_transfer,
+        keep_jobs: args.keep_jobs,
+        origin,
     };
     let recording = report.map(|file| Recording {
         about: About {
@@ -86,7 +97,7 @@ pub(crate) async fn run(args: &CopyArgs, context: &Context) -> Result<Exit> {
         Some(recording) => Arc::new(Timed::new(source, Arc::clone(&recording.about.reading_ns))) as _,
         None => source,
     };
-    let job = Job { source, sink: Arc::new(sink(client, &container, attributes, args, &from)), tuning, prompt };
+    let job = Job { source, sink: Arc::new(sink(client, &container, attributes, args, &from)), tuning, prompt, earlier };
     let exit = job::run(job::Run { job, named, stats, recording }, context).await?;
     remote.close().await;
     Ok(exit)
@@ -103,6 +114,15 @@ fn report(args: &CopyArgs) -> Result<Option<ReportFile>> {
 
 fn usage(what: impl Into<String>, advice: &str) -> Error {
     Error::new(Kind::Usage, what).with_advice(advice)
+}
+
+/// Gives a place another SAS.
+fn with_sas(place: &mut Place, sas: Token) -> Result<()> {
+    match place {
+        Place::Remote(location) => location.sas = Some(sas),
+        _ => return Err(usage("--destination-sas: the destination is not one that takes a SAS", "leave it out")),
+    }
+    Ok(())
 }
 
 /// Source and destination. One place alone is the destination of what is piped in, if `--from-to` says so, as with AzCopy.

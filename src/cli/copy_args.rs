@@ -58,6 +58,9 @@ pub(crate) struct CopyArgs {
     /// What source and destination are, e.g. LocalBlob or PipeBlob; checked against what they are
     #[arg(long, value_name = "PAIR", hide_short_help = true)]
     pub(crate) from_to: Option<String>,
+    /// Jobs that the journal keeps, this one included; 0 does not write this one down
+    #[arg(long, value_name = "N", default_value_t = 100, hide_short_help = true)]
+    pub(crate) keep_jobs: usize,
     /// Exit with 9 if nothing was transferred
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL", hide_short_help = true)]
     pub(crate) error_on_no_transfer: bool,

@@ -165,6 +165,7 @@ impl Totals {
                 .collect(),
             verdict: None,
             report: None,
+            resume: None,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! ten seconds; the second drops them.
 
 use super::context::{Context, Which};
+use super::entry::{Entry, Origin};
 use super::exit::Exit;
 use super::json::{Event, Progress as ProgressLine};
 use super::meter::{BAR_EVERY, Counts, EVERY, Meter};
@@ -12,11 +13,12 @@ use super::render::{Report, printable};
 use super::report::Recording;
 use super::report::file::ReportFile;
 use super::report::recorder::Recorder;
-use super::summary::{End, summary, text};
+use super::summary::{End, as_a_whole, status, summary, text};
 use crate::error::{Error, Kind, Result};
 use crate::rest::stats::Stats;
 use crate::secret::SafeUrl;
-use crate::transfer::engine::{self, Job, Summary};
+use crate::transfer::engine::{self, Job};
+use crate::transfer::journal::Ending;
 use crate::transfer::progress::{self, Observer, Outcome, Progress};
 use crate::transfer::stop::{self, Phase};
 use std::sync::Arc;
@@ -31,13 +33,17 @@ const DRAIN: Duration = Duration::from_secs(10);
 const FAILURES_SHOWN: u64 = 1000;
 
 /// What a job is called on the screen.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Named {
     /// Source and destination, without secrets.
     pub(crate) source: String,
     pub(crate) destination: String,
     /// Whether nothing transferred is an error.
     pub(crate) error_on_no_transfer: bool,
+    /// Jobs that the journal keeps.
+    pub(crate) keep_jobs: usize,
+    /// Where the job comes from, if it is to be written down.
+    pub(crate) origin: Option<Origin>,
 }
 
 /// A new job id: a random UUID (RFC 9562, version 4).
@@ -75,11 +81,12 @@ pub(crate) async fn run(run: Run, context: &Context) -> Result<Exit> {
 pub(crate) struct Ended {
     id: String,
     named: Named,
-    result: Result<Summary>,
+    result: Result<engine::Summary>,
     signal: Option<Which>,
     elapsed: Duration,
     progress: Arc<Progress>,
     stats: Arc<Stats>,
+    entry: Entry,
     recorder: Option<Recorder>,
     file: Option<ReportFile>,
 }
@@ -89,8 +96,10 @@ pub(crate) struct Ended {
 /// # Errors
 /// As [`run`].
 pub(crate) async fn drive(run: Run, context: &Context) -> Result<Ended> {
-    let Run { job, named, stats, recording } = run;
-    let id = new_id()?;
+    let Run { job, mut named, stats, recording } = run;
+    let places = (named.source.as_str(), named.destination.as_str());
+    let entry = Entry::begin(named.origin.take(), named.keep_jobs, places, context)?;
+    let id = entry.id.clone();
     let out = &context.out;
     out.news(
         || format!("Job {id} has started"),
@@ -106,26 +115,30 @@ pub(crate) async fn drive(run: Run, context: &Context) -> Result<Ended> {
         Some(Recording { about, file }) => (Some(Recorder::start(about)), file),
         None => (None, None),
     };
+    observers.extend(entry.observer());
     observers.extend(recorder.as_ref().map(Recorder::observer));
     let progress = Progress::new(Some(Arc::new(observers)));
     let started = Instant::now();
     let (result, signal) = watch(job, &progress, &stats, &id, recorder.as_mut(), context).await;
-    Ok(Ended { id, named, result, signal, elapsed: started.elapsed(), progress, stats, recorder, file })
+    Ok(Ended { entry, id, named, result, signal, elapsed: started.elapsed(), progress, stats, recorder, file })
 }
 
 impl Ended {
     /// Says how it went: errors first, then the report, the summary last.
     pub(crate) fn tell(self, out: &Output) -> Exit {
-        if let Some(which) = self.signal {
-            say_what_is_kept(out, which);
-        }
         let (end, mut exit) = self.exit();
-        if let Err(error) = &self.result {
-            out.error(Report::of(error), exit);
+        let error = self.result.as_ref().err().map(Report::of);
+        let resume = self.enter(end, error.as_ref());
+        if let Some(which) = self.signal {
+            say_what_is_kept(out, which, resume.as_deref());
+        }
+        if let Some(report) = error {
+            out.error(report, exit);
         } else if self.progress.snapshot().listed == 0 && self.signal.is_none() {
             out.warn(&format!("nothing to transfer: {} has no files", self.named.source));
         }
         let mut whole = summary(&self.id, end, exit.code(), self.elapsed, &self.progress, &self.stats);
+        whole.resume = resume;
         if let Some(recorder) = self.recorder {
             whole.report = self.file.as_ref().map(|file| file.named().display().to_string());
             let record = recorder.end(self.elapsed, whole, &self.progress, &self.stats);
@@ -139,6 +152,15 @@ impl Ended {
         }
         out.summary(|| text(&whole), || Event::Summary(Box::new(whole.clone())));
         exit
+    }
+
+    /// Enters the end in the journal. Returns the command that goes on with the job, if there is anything left to do.
+    fn enter(&self, end: End, error: Option<&Report>) -> Option<String> {
+        let counts = self.progress.snapshot();
+        let whole = as_a_whole(&counts, &self.progress);
+        let status = status(end, whole.done, whole.failed, whole.skipped).to_owned();
+        let resume = self.entry.end(Ending { status, error: error.map(Report::one_line), counts });
+        resume.filter(|_| end != End::Whole || counts.failed > 0)
     }
 
     fn exit(&self) -> (End, Exit) {
@@ -164,7 +186,7 @@ async fn watch(
     id: &str,
     mut recorder: Option<&mut Recorder>,
     context: &Context,
-) -> (Result<Summary>, Option<Which>) {
+) -> (Result<engine::Summary>, Option<Which>) {
     let out = &context.out;
     let (stopper, stop) = stop::channel();
     let mut engine = std::pin::pin!(engine::run(job, Arc::clone(progress), stop));
@@ -230,12 +252,16 @@ fn counts(progress: &Progress, stats: &Stats) -> Counts {
     }
 }
 
-fn say_what_is_kept(out: &Output, which: Which) {
+fn say_what_is_kept(out: &Output, which: Which, resume: Option<&str>) {
     let reason = match which {
         Which::Interrupt => "interrupted",
         Which::Terminate => "told to terminate",
     };
-    out.warn(&format!("{reason}: blobs that are done stay, of others nothing is visible; to start again: {}", command_line()));
+    let next = match resume {
+        Some(command) => format!("to go on: {command}"),
+        None => format!("to start again: {}", command_line()),
+    };
+    out.warn(&format!("{reason}: blobs that are done stay, of others nothing is visible; {next}"));
 }
 
 /// The command as it was typed, without signatures, quoted for a shell.

@@ -51,6 +51,12 @@ pub(crate) enum Event {
     Made { url: String, existed: bool },
     /// A blob or container removed.
     Removed { url: String, dry_run: bool },
+    /// A job, from `jobs list` and `jobs show`.
+    Job(Box<JobLine>),
+    /// A transfer, from `jobs show --with-status`.
+    Transfer(Box<TransferLine>),
+    /// A job that is not in the journal any more.
+    JobRemoved { job_id: String },
     /// A URL with its SAS: the one place where a signature is printed, because it is asked for.
     Sas { url: String },
     /// The embedded service listens.
@@ -157,6 +163,9 @@ pub(crate) struct Summary {
     /// The report that was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) report: Option<String>,
+    /// The command that goes on with it, where there is something left to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) resume: Option<String>,
 }
 
 /// Objects that failed for one reason.
@@ -177,13 +186,56 @@ pub(crate) struct LeftOut {
     pub(crate) objects: Vec<String>,
 }
 
+/// A job in the journal.
+#[derive(Debug, Serialize)]
+pub(crate) struct JobLine {
+    pub(crate) job_id: String,
+    pub(crate) status: String,
+    pub(crate) source: String,
+    pub(crate) destination: String,
+    pub(crate) started: String,
+    pub(crate) ended: Option<String>,
+    pub(crate) runs: u64,
+    /// Objects found; known once it has ended.
+    pub(crate) total: Option<u64>,
+    pub(crate) done: u64,
+    pub(crate) failed: u64,
+    pub(crate) skipped: u64,
+    pub(crate) bytes_done: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+}
+
+/// A transfer in the journal.
+#[derive(Debug, Serialize)]
+pub(crate) struct TransferLine {
+    pub(crate) job_id: String,
+    pub(crate) source: String,
+    pub(crate) destination: Option<String>,
+    pub(crate) status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    pub(crate) bytes: Option<u64>,
+    pub(crate) blocks: u32,
+    pub(crate) retries: u32,
+    pub(crate) queued: String,
+    pub(crate) started: Option<String>,
+    pub(crate) finished: String,
+    pub(crate) source_modified: Option<String>,
+}
+
 impl Event {
     /// The event as one line of JSON, without the line break.
     pub(crate) fn line(&self, time: jiff::Timestamp) -> String {
-        let line = Line { schema: SCHEMA, time: time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(), event: self };
+        let line = Line { schema: SCHEMA, time: rfc3339(time), event: self };
         // Serialising these types cannot fail: no map with other keys than strings, no fallible `Serialize`.
         serde_json::to_string(&line).unwrap_or_else(|e| format!("{{\"schema\":{SCHEMA},\"type\":\"error\",\"message\":\"{e}\"}}"))
     }
+}
+
+/// UTC with milliseconds.
+pub(crate) fn rfc3339(time: jiff::Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }
 
 #[cfg(test)]
@@ -241,6 +293,42 @@ mod tests {
             left_out: vec![LeftOut { count: 1, reason: "symbolic link".into(), objects: vec!["./docs/link".into()] }],
             verdict: None,
             report: None,
+            resume: Some(format!("blobjet jobs resume {JOB}")),
+        }
+    }
+
+    fn job() -> JobLine {
+        JobLine {
+            job_id: JOB.into(),
+            status: "CompletedWithErrorsAndSkipped".into(),
+            source: "./docs".into(),
+            destination: BOX.into(),
+            started: "2026-01-02T03:04:05.678Z".into(),
+            ended: Some("2026-01-02T03:04:09.678Z".into()),
+            runs: 1,
+            total: Some(14),
+            done: 12,
+            failed: 1,
+            skipped: 1,
+            bytes_done: 67_108_864,
+            error: None,
+        }
+    }
+
+    fn transfer() -> TransferLine {
+        TransferLine {
+            job_id: JOB.into(),
+            source: "./docs/a.bin".into(),
+            destination: Some("docs/a.bin".into()),
+            status: "Failed",
+            reason: Some("GaveUp: 503 ServerBusy".into()),
+            bytes: Some(67_108_864),
+            blocks: 8,
+            retries: 40,
+            queued: "2026-01-02T03:04:05.700Z".into(),
+            started: Some("2026-01-02T03:04:05.701Z".into()),
+            finished: "2026-01-02T03:04:09.600Z".into(),
+            source_modified: Some("2025-12-31T23:59:59.123Z".into()),
         }
     }
 
@@ -308,6 +396,9 @@ mod tests {
                     tls: vec!["TLSv1_3 TLS13_AES_128_GCM_SHA256".into()],
                 },
             ),
+            (7, Event::Job(Box::new(job()))),
+            (7, Event::Transfer(Box::new(transfer()))),
+            (7, Event::JobRemoved { job_id: JOB.into() }),
         ]
     }
 

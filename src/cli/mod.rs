@@ -8,10 +8,13 @@ mod context;
 mod copy;
 mod copy_args;
 mod dry_run;
+mod entry;
 mod exit;
 mod hints;
 mod job;
+mod jobs;
 mod json;
+mod kept;
 mod list;
 mod machine;
 mod make;
@@ -22,6 +25,7 @@ mod remote;
 mod remove;
 mod render;
 mod report;
+mod resume;
 mod sas;
 mod sending_args;
 mod serve;
@@ -35,8 +39,10 @@ use crate::rest::auth::Inputs;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 use context::{Context, Signals, Which};
+use entry::Origin;
 use exit::Exit;
-use options::{Cli, Command, Format, Level, Shared};
+use kept::Kept;
+use options::{Cli, Command, Format, Level};
 use output::Output;
 use render::{Report, printable};
 use std::ffi::OsString;
@@ -60,13 +66,14 @@ pub fn main() -> ExitCode {
 }
 
 fn run(args: &[OsString]) -> Exit {
-    let (cli, taken) = match parse(args) {
+    let parsed = match parse(args) {
         Ok(parsed) => parsed,
         Err(error) => return refuse(&error, options::wants_json(args)),
     };
-    let out = Arc::new(Output::new(cli.shared.output_type, cli.shared.output_level));
-    trace::start(cli.shared.log_level, &out);
-    for flag in taken {
+    let shared = &parsed.cli.shared;
+    let out = Arc::new(Output::new(shared.output_type, shared.output_level));
+    trace::start(shared.log_level, &out);
+    for flag in parsed.taken {
         tracing::debug!("--{flag} is taken for AzCopy's sake; nothing has to be done for it");
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -77,7 +84,7 @@ fn run(args: &[OsString]) -> Exit {
             return Exit::SomeFailed;
         }
     };
-    let result = runtime.block_on(command(cli.command, cli.shared, Arc::clone(&out)));
+    let result = runtime.block_on(command(parsed.cli, parsed.kept, Arc::clone(&out)));
     // Not waited for: a thread that reads standard input may never come back.
     runtime.shutdown_background();
     result.unwrap_or_else(|error| {
@@ -87,13 +94,15 @@ fn run(args: &[OsString]) -> Exit {
     })
 }
 
-async fn command(command: Command, shared: Shared, out: Arc<Output>) -> Result<Exit> {
+async fn command(cli: Cli, kept: Option<Kept>, out: Arc<Output>) -> Result<Exit> {
     let signals = Signals::listen().map_err(|e| Error::new(Kind::Local, "cannot listen for signals").with_source(e))?;
     let inputs = Inputs::from_env(&|name| std::env::var(name).ok());
-    let context = Context { out, shared, inputs, signals };
-    match command {
-        // These two end by themselves what they have begun.
-        Command::Copy(args) => copy::run(&args, &context).await,
+    let state = context::state_folder(&|name| std::env::var_os(name));
+    let context = Context { out, shared: cli.shared, inputs, signals, state };
+    match cli.command {
+        // These end by themselves what they have begun.
+        Command::Copy(args) => copy::run(&args, kept.map(Origin::New), &context).await,
+        Command::Jobs(args) => jobs::run(&args.verb, &context).await,
         Command::Serve(args) => serve::run(&args, &context).await,
         Command::Sas(args) => sas::run(&args, &context),
         Command::List(args) => until_signal(&context, list::run(&args, &context)).await,
@@ -112,11 +121,20 @@ async fn until_signal(context: &Context, work: impl Future<Output = Result<Exit>
     }
 }
 
-/// The command line, and the flags of AzCopy in it that need nothing done.
-fn parse(args: &[OsString]) -> Result<(Cli, Vec<&'static str>), clap::Error> {
+/// A command line, understood.
+struct Parsed {
+    cli: Cli,
+    /// Flags of AzCopy in it that need nothing done.
+    taken: Vec<&'static str>,
+    /// Of `copy`: what the journal keeps of it.
+    kept: Option<Kept>,
+}
+
+fn parse(args: &[OsString]) -> Result<Parsed, clap::Error> {
     let matches = Cli::command().mut_subcommand("copy", azcopy::add_taken).try_get_matches_from(args)?;
-    let taken = matches.subcommand().map(|(_, copy)| azcopy::given(copy)).unwrap_or_default();
-    Ok((Cli::from_arg_matches(&matches)?, taken))
+    let taken = matches.subcommand().map(|(_, given)| azcopy::given(given)).unwrap_or_default();
+    let kept = matches.subcommand().filter(|(name, _)| *name == "copy").map(|(_, given)| Kept::of(given));
+    Ok(Parsed { cli: Cli::from_arg_matches(&matches)?, taken, kept })
 }
 
 /// Prints help where it was asked for, and otherwise what is wrong with the command line.

@@ -4,6 +4,7 @@
 //! in its own file; AzCopy's flags that we do not have are in [`azcopy`](super::azcopy).
 
 use super::copy_args::CopyArgs;
+use super::jobs::JobsArgs;
 use super::list::ListArgs;
 use super::make::MakeArgs;
 use super::remove::RemoveArgs;
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     /// Upload a file, a folder, a pattern or stdin
     #[command(visible_aliases = ["cp", "c"])]
     Copy(Box<CopyArgs>),
+    /// Look at jobs that were run, and go on with those that did not finish
+    Jobs(JobsArgs),
     /// Run a Blob service on this machine, for trying and testing
     Serve(ServeArgs),
     /// Make a URL with a shared access signature (SAS), from the account key

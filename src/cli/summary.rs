@@ -5,7 +5,8 @@ use super::meter::{four_decimals, mbps};
 use super::render::{Report, printable};
 use super::verdict::Verdict;
 use crate::rest::stats::{RETRY_CAUSES, Stats};
-use crate::transfer::progress::{NOT_STARTED, Progress};
+use crate::transfer::journal::FINISHED_EARLIER;
+use crate::transfer::progress::{NOT_STARTED, Progress, Snapshot};
 use crate::units::ByteCount;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -38,15 +39,22 @@ pub(crate) fn status(end: End, done: u64, failed: u64, skipped: u64) -> &'static
     }
 }
 
+/// The counters of a job over all its runs: what earlier ones finished is done, and not skipped.
+pub(crate) fn as_a_whole(counts: &Snapshot, progress: &Progress) -> Snapshot {
+    let earlier = progress.skips().iter().find(|group| group.reason == FINISHED_EARLIER).map_or(0, |group| group.count);
+    Snapshot { done: counts.done + earlier, skipped: counts.skipped.saturating_sub(earlier), ..*counts }
+}
+
 /// Puts the figures of a job together.
 pub(crate) fn summary(job_id: &str, end: End, exit_code: u8, elapsed: Duration, progress: &Progress, stats: &Stats) -> Summary {
     let counts = progress.snapshot();
     let millis = |share: f64| stats.latency(share).map(|d| (d.as_secs_f64() * 1e5).round() / 100.0);
     let retries = RETRY_CAUSES.iter().copied().zip(stats.retries()).filter(|(_, count)| *count > 0).collect();
     let memory = Memory::read();
+    let whole = as_a_whole(&counts, progress);
     Summary {
         job_id: job_id.to_owned(),
-        status: status(end, counts.done, counts.failed, counts.skipped),
+        status: status(end, whole.done, whole.failed, whole.skipped),
         exit_code,
         dry_run: false,
         elapsed_s: (elapsed.as_secs_f64() * 1e4).round() / 1e4,
@@ -85,6 +93,7 @@ pub(crate) fn summary(job_id: &str, end: End, exit_code: u8, elapsed: Duration, 
             .collect(),
         verdict: None,
         report: None,
+        resume: None,
     }
 }
 
@@ -136,6 +145,9 @@ pub(crate) fn text(s: &Summary) -> String {
     }
     if let Some(report) = &s.report {
         out.push_str(&format!("\nreport: {}", printable(report)));
+    }
+    if let Some(command) = &s.resume {
+        out.push_str(&format!("\nto go on with what is missing: {command}"));
     }
     if out.ends_with('\n') {
         out.pop();
@@ -193,7 +205,7 @@ fn push_names(out: &mut String, names: &[String], count: u64) {
 impl LeftOut {
     /// Whether this is about a kind of file rather than about `--overwrite` or the end of the job.
     fn is_special(&self) -> bool {
-        self.reason != NOT_STARTED && !self.reason.contains("destination")
+        self.reason != NOT_STARTED && self.reason != FINISHED_EARLIER && !self.reason.contains("destination")
     }
 }
 

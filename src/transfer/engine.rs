@@ -10,6 +10,7 @@ use crate::error::{Error, Kind, Result};
 use crate::transfer::attempt::Attempt;
 use crate::transfer::block_id::Writer;
 use crate::transfer::budget::Budget;
+use crate::transfer::journal::{FINISHED_EARLIER, Finished};
 use crate::transfer::lanes::{Lanes, Load};
 use crate::transfer::md5;
 use crate::transfer::object::{Cut, Object, cause};
@@ -38,6 +39,8 @@ pub struct Job {
     pub tuning: Tuning,
     /// Who is asked under [`Overwrite::Prompt`](crate::transfer::plan::Overwrite::Prompt); without one the answer is no.
     pub prompt: Option<Prompt>,
+    /// What an earlier run of this job finished: skipped where it has not changed since.
+    pub earlier: Option<Arc<Finished>>,
 }
 
 /// What came of a job that was not ended by an error.
@@ -197,6 +200,9 @@ impl Shared {
             Ok(reader) => reader,
             Err(error) => return self.settle(&attempt, Err(error)),
         };
+        if self.job.earlier.as_ref().is_some_and(|earlier| earlier.has(item, &reader.facts())) {
+            return self.settle(&attempt, Ok(Done::Skipped(FINISHED_EARLIER)));
+        }
         attempt.opened(reader.facts(), &self.progress);
         let Some(len) = reader.facts().len else { return self.start_stream(Arc::new(attempt), Arc::from(reader)).await };
         attempt.known(len, &self.progress);

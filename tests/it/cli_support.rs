@@ -69,6 +69,7 @@ impl World {
         let text = text.replace(self.path().to_str().unwrap(), "DIR");
         let text = replace_after(&text, "127.0.0.1:", "PORT", |c| c.is_ascii_digit());
         let text = replace_after(&text, "Job ", "ID", |c| c.is_ascii_hexdigit() || c == '-');
+        let text = replace_after(&text, "jobs resume ", "ID", |c| c.is_ascii_hexdigit() || c == '-');
         replace_after(&text, "request id ", "ID", |c| c.is_ascii_hexdigit() || c == '-')
     }
 }

@@ -28,7 +28,7 @@ struct Ran {
 }
 
 fn job(source: &Arc<Memory>, store: &Arc<Store>, tuning: Tuning) -> Job {
-    Job { source: Arc::clone(source) as _, sink: Arc::clone(store) as _, tuning, prompt: None }
+    Job { source: Arc::clone(source) as _, sink: Arc::clone(store) as _, tuning, prompt: None, earlier: None }
 }
 
 async fn go_with(source: Memory, store: Store, tuning: Tuning, prompt: Option<blobjet::transfer::overwrite::Prompt>) -> Ran {
@@ -404,7 +404,7 @@ async fn a_silent_pipe_does_not_hold_up_a_stop() {
         }
     }
     let (store, progress, (stopper, stop)) = (Arc::new(Store::new()), Progress::new(None), stop::channel());
-    let job = Job { source: Arc::new(Silent), sink: store, tuning: tuning(), prompt: None };
+    let job = Job { source: Arc::new(Silent), sink: store, tuning: tuning(), prompt: None, earlier: None };
     let running = tokio::spawn(run(job, Arc::clone(&progress), stop));
     while progress.snapshot().listed == 0 {
         tokio::task::yield_now().await;

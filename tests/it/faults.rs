@@ -146,7 +146,7 @@ impl Stage {
         let lanes = NonZeroUsize::new(lanes).unwrap();
         let tuning = Tuning { block_size: size, whole_limit: size, lanes, ..Tuning::default() };
         let progress = Progress::new(None);
-        let job = Job { source: Arc::new(source), sink: Arc::new(sink), tuning, prompt: None };
+        let job = Job { source: Arc::new(source), sink: Arc::new(sink), tuning, prompt: None, earlier: None };
         let ended = run(job, Arc::clone(&progress), Stop::never()).await;
         let counts = progress.snapshot();
         assert_eq!(counts.listed, counts.done + counts.failed + counts.skipped, "counts add up");

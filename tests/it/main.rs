@@ -20,6 +20,7 @@ mod emulator_storage;
 mod engine;
 mod faults;
 mod fuzz;
+mod jobs;
 mod landing;
 mod layers;
 mod moving_sources;

@@ -93,7 +93,7 @@ impl World {
     async fn upload(self, read: ReadMode, on_change: OnChange) -> (Store, Arc<Progress>) {
         let source = opened(self.path.to_str().unwrap(), &Opening { read, ..Opening::default() }).unwrap();
         let (store, progress) = (Arc::new(self.store), Progress::new(None));
-        let job = Job { source, sink: Arc::clone(&store) as _, tuning: tuning(on_change), prompt: None };
+        let job = Job { source, sink: Arc::clone(&store) as _, tuning: tuning(on_change), prompt: None, earlier: None };
         run(job, Arc::clone(&progress), Stop::never()).await.unwrap();
         (Arc::into_inner(store).unwrap(), progress)
     }
@@ -177,7 +177,7 @@ async fn what_changed_before_it_was_opened_is_sent_as_it_is_then() {
             });
             let (store, progress) = (Arc::new(store), Progress::new(None));
             let source = opened(d.to_str().unwrap(), &recursive()).unwrap();
-            let job = Job { source, sink: Arc::clone(&store) as _, tuning: tuning(on_change), prompt: None };
+            let job = Job { source, sink: Arc::clone(&store) as _, tuning: tuning(on_change), prompt: None, earlier: None };
             run(job, Arc::clone(&progress), Stop::never()).await.unwrap();
             let what = format!("{change:?}, {on_change:?}");
             let counts = progress.snapshot();
@@ -234,7 +234,13 @@ async fn all_lanes_wait_for_what_may_be_started_again() {
     let (store, progress) = (Arc::new(store), Progress::new(None));
     let source = opened(path.to_str().unwrap(), &Opening::default()).unwrap();
     let lanes = NonZeroUsize::new(8).unwrap();
-    let job = Job { source, sink: Arc::clone(&store) as _, tuning: Tuning { lanes, ..tuning(OnChange::Retry) }, prompt: None };
+    let job = Job {
+        source,
+        sink: Arc::clone(&store) as _,
+        tuning: Tuning { lanes, ..tuning(OnChange::Retry) },
+        prompt: None,
+        earlier: None,
+    };
     run(job, Arc::clone(&progress), Stop::never()).await.unwrap();
     assert!(store.data("f").unwrap() == pattern(40 * B));
     assert_eq!((progress.snapshot().restarts, progress.snapshot().done), (1, 1));

@@ -178,7 +178,7 @@ impl Sink for Line {
 async fn over<T>(line: &Arc<Line>, load: Load, tuning: Tuning, script: impl AsyncFnOnce(&Progress) -> T) -> T {
     let (stopper, stop) = stop::channel();
     let progress = Progress::new(None);
-    let job = Job { source: Arc::new(load), sink: Arc::clone(line) as _, tuning, prompt: None };
+    let job = Job { source: Arc::new(load), sink: Arc::clone(line) as _, tuning, prompt: None, earlier: None };
     let running = tokio::spawn(run(job, Arc::clone(&progress), stop));
     let result = script(&progress).await;
     stopper.advance(stop::Phase::Now);

@@ -239,7 +239,7 @@ async fn what_bars_every_file_is_said_once() {
         let sink = Arc::new(BlobSink::new(client, container, Attributes::default(), ContentTypes::Service));
         let source = local(&dir.path().join("d"), &recursive());
         let progress = Progress::new(None);
-        let job = Job { source, sink, tuning: tuning(), prompt: None };
+        let job = Job { source, sink, tuning: tuning(), prompt: None, earlier: None };
         let error = run(job, Arc::clone(&progress), Stop::never()).await.unwrap_err();
         assert_eq!(error.kind(), kind);
         assert!(world.emulator.seen().len() - before <= 32, "not once a file");
@@ -307,7 +307,7 @@ async fn a_file_cut_short_under_way_is_not_committed_and_the_old_blob_stays() {
         let source = local(&path, &Opening { read, ..Opening::default() });
         let progress = Progress::new(None);
         let sink = Arc::new(Cutting(world.sink(), path.clone()));
-        let job = Job { source, sink, tuning: tuning(), prompt: None };
+        let job = Job { source, sink, tuning: tuning(), prompt: None, earlier: None };
         let summary = run(job, Arc::clone(&progress), Stop::never()).await.unwrap();
         assert_eq!((summary.counts.done, summary.counts.failed), (0, 1));
         assert_eq!(progress.failures()[0].kind, Kind::SourceChanged, "{read:?}");

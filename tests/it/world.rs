@@ -53,7 +53,7 @@ impl World {
     /// Uploads and expects no error of the job itself.
     pub(crate) async fn upload(&self, source: Arc<dyn Source>, sink: BlobSink, tuning: Tuning) -> (Summary, Arc<Progress>) {
         let progress = Progress::new(None);
-        let job = Job { source, sink: Arc::new(sink), tuning, prompt: None };
+        let job = Job { source, sink: Arc::new(sink), tuning, prompt: None, earlier: None };
         let summary = run(job, Arc::clone(&progress), Stop::never()).await.unwrap();
         assert_eq!(summary.counts.pending(), 0);
         (summary, progress)

@@ -82,6 +82,7 @@ pub(crate) fn record() -> RunRecord {
                 advice: vec!["use a machine with more cores".into()],
             }),
             report: Some("run.html".into()),
+            resume: None,
         },
         usage: Usage {
             cpu_s: 2.43,

@@ -1,0 +1,86 @@
+//! `blobjet jobs resume`: the same job again, under its id. What it finished is left alone as long as it has not changed, what
+//! failed is tried again, and the credential is taken anew.
+
+use super::context::Context;
+use super::entry::Origin;
+use super::exit::Exit;
+use super::jobs::{journal, status};
+use super::kept::Kept;
+use super::options::{Command, Shared};
+use super::{copy, parse};
+use crate::error::{Error, Kind, Result};
+use crate::rest::auth::sas::Token;
+use crate::transfer::journal::{Job, State};
+use clap::Args;
+use std::sync::Arc;
+
+/// Arguments of `jobs resume`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ResumeArgs {
+    /// Job id, or how it begins
+    pub(crate) id: String,
+    /// SAS for the destination; without one, the credential is looked for in the environment
+    #[arg(long, value_name = "SAS", hide_short_help = false)]
+    pub(crate) destination_sas: Option<String>,
+    /// SAS for the source
+    #[arg(long, value_name = "SAS")]
+    pub(crate) source_sas: Option<String>,
+}
+
+/// Runs the job to its end.
+///
+/// # Errors
+/// `SourceNotFound` if there is no such job, `Conflict` if it is running, `Usage` if it cannot be resumed, and those of `copy`.
+pub(crate) async fn run(args: &ResumeArgs, context: &Context) -> Result<Exit> {
+    let store = journal(&args.id, context)?;
+    let job = store.find(&args.id)?;
+    let lease = store.lease(&job, "resume")?;
+    // Read again now that nobody else can work on it: another process may have ended it meanwhile.
+    let job = store.find(&job.id)?;
+    if is_finished(&job) {
+        let message = format!("job {} is finished ({}): there is nothing left to send", job.id, status(&job));
+        context.out.warn(&message);
+        return Ok(Exit::Done);
+    }
+    let kept = Kept::of_json(&job.command)?;
+    if let Some(reason) = &kept.never {
+        return Err(Error::new(Kind::Usage, format!("cannot resume job {}: {reason}", job.id))
+            .with_advice("run its command again; blocks of large files that are there already are not sent again"));
+    }
+    if args.source_sas.is_some() {
+        return Err(Error::new(Kind::Usage, "--source-sas: the source is on this machine").with_advice("leave it out"));
+    }
+    let sas = args.destination_sas.as_deref().map(Token::parse).transpose().map_err(|e| e.context("--destination-sas"))?;
+    go_to(&kept)?;
+    let parsed = parse(&kept.command_line()).map_err(|e| {
+        let why = e.to_string();
+        Error::new(Kind::Unsupported, format!("cannot run the command of job {} again", job.id))
+            .with_source(why.lines().next().unwrap_or_default().to_owned())
+    })?;
+    let Command::Copy(copy_args) = parsed.cli.command else {
+        return Err(Error::new(Kind::Unsupported, format!("job {} is of a kind that cannot be resumed", job.id)));
+    };
+    let shared = Shared { allow_http: context.shared.allow_http || parsed.cli.shared.allow_http, ..context.shared.clone() };
+    let context = Context {
+        out: Arc::clone(&context.out),
+        shared,
+        inputs: context.inputs.clone(),
+        signals: context.signals.clone(),
+        state: context.state.clone(),
+    };
+    let resumed = store.resume(&job, lease)?;
+    drop(store);
+    copy::run(&copy_args, Some(Origin::Again { resumed, kept, sas }), &context).await
+}
+
+/// Whether every object of it is where it should be, or was left out on purpose.
+fn is_finished(job: &Job) -> bool {
+    matches!(&job.state, State::Ended(status) if status.starts_with("Completed")) && job.failed == 0
+}
+
+/// Relative paths start where they did the first time.
+fn go_to(kept: &Kept) -> Result<()> {
+    let Some(folder) = &kept.folder else { return Ok(()) };
+    std::env::set_current_dir(folder)
+        .map_err(|e| Error::new(Kind::SourceNotFound, format!("cannot go to {folder}, where the job was started")).with_source(e))
+}
