@@ -246,6 +246,7 @@ fn counts(progress: &Progress, stats: &Stats) -> Counts {
         skipped: now.skipped,
         bytes_listed: now.bytes_known,
         bytes_done: now.bytes_sent,
+        bytes_under_way: stats.bytes_unanswered.load(Relaxed),
         bytes_on_wire: stats.bytes_sent.load(Relaxed),
         listing: !now.listing_done,
         concurrency: now.lanes,

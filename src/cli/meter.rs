@@ -1,8 +1,8 @@
 //! Progress as text: the line AzCopy users know, and what stands in the bar under it. Pure: takes counts and times, gives strings.
 //!
-//! Progress counts acknowledged bytes only, each once, so that the last line equals the total. The rate counts what goes over the
-//! wire, as AzCopy's does: it is right from the first second on, also where one block takes longer than that. `Mb/s` are decimal
-//! megabits a second.
+//! Done are acknowledged bytes only, each once, so that the last line equals the total. The percentage and the bar also count
+//! what is on its way in requests that are not yet answered, and lose it again where a request fails: on a slow line a block may
+//! take minutes. The rate counts what goes over the wire, as AzCopy's does. `Mb/s` are decimal megabits a second.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -33,6 +33,8 @@ pub(crate) struct Counts {
     pub(crate) bytes_listed: u64,
     /// Bytes the destination has acknowledged.
     pub(crate) bytes_done: u64,
+    /// Bytes on their way, in requests that are not answered.
+    pub(crate) bytes_under_way: u64,
     /// Bytes that went over the wire, heads and what was sent again included.
     pub(crate) bytes_on_wire: u64,
     /// Whether the source is still being listed.
@@ -53,11 +55,16 @@ impl Counts {
         self.bytes_listed.saturating_add(self.bytes_listed.checked_div(self.opened).unwrap_or(0).saturating_mul(unopened))
     }
 
-    /// Percent done: of the bytes where there are any, otherwise of the objects.
+    /// Bytes acknowledged or on their way; never more than there are.
+    pub(crate) fn bytes_reached(&self) -> u64 {
+        self.bytes_done.saturating_add(self.bytes_under_way).min(self.bytes_expected())
+    }
+
+    /// Percent done or on its way: of the bytes where there are any, otherwise of the objects.
     pub(crate) fn percent(&self) -> f64 {
         match self.bytes_expected() {
             0 => share(self.done + self.skipped, self.listed),
-            expected => share(self.bytes_done, expected).min(100.0),
+            expected => share(self.bytes_reached(), expected),
         }
     }
 }
@@ -98,7 +105,7 @@ impl Meter {
         #[expect(clippy::cast_precision_loss, reason = "at most five")]
         let rate = if recent.is_empty() { 0.0 } else { recent.iter().sum::<f64>() / recent.len() as f64 };
         let mut out = people_rate(rate);
-        let left = counts.bytes_expected().saturating_sub(counts.bytes_done);
+        let left = counts.bytes_expected().saturating_sub(counts.bytes_reached());
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let seconds = left as f64 * 8.0 / 1e6 / rate;
         if !counts.listing && left > 0 && seconds.is_finite() && seconds < 1e8 {
@@ -173,6 +180,7 @@ mod tests {
         skipped: 2,
         bytes_listed: 4_000_000,
         bytes_done: 500_000,
+        bytes_under_way: 0,
         bytes_on_wire: 500_000,
         listing: true,
         concurrency: 12,
@@ -192,6 +200,17 @@ mod tests {
             line(&more, rate),
             "30.9 %, 4 Done, 1 Failed, 7 Pending, 2 Skipped, 14 Total, 2-sec Throughput (Mb/s): 2.9383"
         );
+    }
+
+    #[test]
+    fn what_is_on_its_way_counts_and_is_never_more_than_there_is() {
+        // One block of a slow line, a second after its start: nothing is acknowledged yet.
+        let slow = Counts { listed: 1, opened: 1, bytes_listed: 100_000_000, bytes_under_way: 125_000, ..Counts::default() };
+        assert!((slow.percent() - 0.125).abs() < 1e-9);
+        // The heads of the requests are on their way, too.
+        let last = Counts { bytes_done: 99_999_999, bytes_under_way: 700, ..slow };
+        assert_eq!(last.bytes_reached(), 100_000_000);
+        assert_eq!(Counts { bytes_under_way: 0, ..last }.bytes_reached(), 99_999_999, "at the end only what is acknowledged");
     }
 
     #[test]

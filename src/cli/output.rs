@@ -116,7 +116,7 @@ impl Output {
     pub(crate) fn move_bar(&self, counts: &Counts, meter: &Meter) {
         if let Some(bar) = self.lock().as_ref() {
             bar.set_length(counts.bytes_expected());
-            bar.set_position(counts.bytes_done);
+            bar.set_position(counts.bytes_reached());
             bar.set_prefix(meter.tail(counts));
             if bar.message().is_empty() {
                 bar.set_message(line(counts, 0.0));

@@ -20,6 +20,8 @@ use tokio::sync::watch;
 
 /// First read of a connection; grows for larger heads. A small blob arrives with its head in one read.
 const READ_BUFFER: usize = 16 * 1024;
+/// What the kernel may take in for us on a narrow line, or else a body would have passed it before the first byte is read.
+const NARROW_BUFFER: usize = 16 * 1024;
 /// A refused body up to this size is read to its end so that the connection, and the client's view of the answer, survive.
 const DRAIN_LIMIT: u64 = 512 * 1024 * 1024;
 
@@ -57,6 +59,9 @@ impl Conn {
             };
             let faults = service.faults.meet(&head);
             if let Some(faults) = &faults {
+                if faults.is_narrow() {
+                    SockRef::from(self.stream.socket()).set_recv_buffer_size(NARROW_BUFFER)?;
+                }
                 faults.wait().await;
             }
             let mut body = Body { remaining: head.body_len(), awaits_continue: head.expect_continue, faults, conn: &mut self };

@@ -5,11 +5,13 @@
 
 use crate::error::{Error, Kind, Result};
 use crate::rest::location::{Location, Scheme};
+use crate::rest::queued;
 use crate::rest::stats::Stats;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsRawFd as _, RawFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -66,14 +68,40 @@ pub(crate) enum Refusal {
 }
 
 /// What moves on a connection, for the watchdog.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Activity {
+    /// The socket beneath, to ask the kernel about.
+    socket: RawFd,
+    /// Bytes sent since the last answer, or since the connection was made.
+    unanswered: AtomicU64,
     /// Bytes in both directions.
     pub(crate) moved: AtomicU64,
     /// Bytes received.
     pub(crate) received: AtomicU64,
     /// The body waits for its share of the capped rate.
     pub(crate) waiting: Arc<AtomicBool>,
+}
+
+impl Activity {
+    fn on(socket: RawFd) -> Activity {
+        Activity {
+            socket,
+            unanswered: AtomicU64::new(0),
+            moved: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            waiting: Arc::default(),
+        }
+    }
+
+    /// Bytes that were sent and not yet acknowledged by the other side's kernel, where that can be known.
+    pub(crate) fn unacknowledged(&self) -> Option<u64> {
+        queued::unacknowledged(self.socket)
+    }
+
+    /// What was sent has been answered, or never will be.
+    pub(crate) fn settle(&self, stats: &Stats) {
+        stats.bytes_unanswered.fetch_sub(self.unanswered.swap(0, Relaxed), Relaxed);
+    }
 }
 
 enum Stream {
@@ -96,9 +124,17 @@ impl Wire {
     fn sent(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(n)) = result {
             self.activity.moved.fetch_add(n as u64, Relaxed);
+            self.activity.unanswered.fetch_add(n as u64, Relaxed);
+            self.stats.bytes_unanswered.fetch_add(n as u64, Relaxed);
             self.stats.bytes_sent.fetch_add(n as u64, Relaxed);
         }
         result
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.activity.settle(&self.stats);
     }
 }
 
@@ -232,6 +268,7 @@ impl Connector {
             _ => self.nobody("cannot connect to", e),
         })?;
         tcp.set_nodelay(true).map_err(Refusal::Passing)?;
+        let activity = Arc::new(Activity::on(tcp.as_raw_fd()));
         let stream = match &self.tls {
             None => Stream::Plain(tcp),
             Some((connector, name)) => {
@@ -243,7 +280,7 @@ impl Connector {
                 Stream::Tls(Box::new(tls))
             }
         };
-        Ok(Wire { stream, activity: Arc::default(), stats: self.stats.clone() })
+        Ok(Wire { stream, activity, stats: self.stats.clone() })
     }
 
     fn nobody(&self, what: &str, cause: io::Error) -> Refusal {

@@ -16,6 +16,7 @@ pub mod model;
 pub mod names;
 mod pace;
 pub mod properties;
+mod queued;
 pub mod request;
 mod retry;
 pub mod stats;

@@ -33,6 +33,9 @@ pub struct Stats {
     pub bytes_sent: AtomicU64,
     /// Requests that are under way now, from their first byte to the end of their answer.
     pub in_flight: AtomicU64,
+    /// Those of them whose request is neither answered nor lost: what is on its way. Falls again when a request ends, whatever
+    /// came of it, so that nothing sent again is in it twice.
+    pub bytes_unanswered: AtomicU64,
     retries: [AtomicU64; RETRY_CAUSES.len()],
     latency: [AtomicU64; BUCKETS],
 }
@@ -43,6 +46,7 @@ impl Default for Stats {
             requests: AtomicU64::new(0),
             bytes_sent: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
+            bytes_unanswered: AtomicU64::new(0),
             retries: [const { AtomicU64::new(0) }; RETRY_CAUSES.len()],
             latency: [const { AtomicU64::new(0) }; BUCKETS],
         }

@@ -126,6 +126,7 @@ impl Transport {
         let started = Instant::now();
         let received_before = conn.activity.received.load(Relaxed);
         let result = self.drive(&mut conn, request, started).await;
+        conn.activity.settle(&self.stats);
         if !matches!(&result, Err(Lost::Error { sent: false, .. })) {
             self.stats.requests.fetch_add(1, Relaxed);
         }
@@ -212,10 +213,13 @@ impl Driver<'_> {
     }
 }
 
-/// Fires when no byte has moved in either direction for the time allowed.
+/// Fires when no byte has moved in either direction for the time allowed, neither between us and the kernel nor between it and
+/// the other side: however slow a line is, it is not still.
 struct Watchdog<'a> {
     activity: &'a Activity,
     seen: u64,
+    /// What the kernel held when it was asked last.
+    held: Option<u64>,
     still: u32,
     every: Duration,
     timer: Pin<Box<tokio::time::Sleep>>,
@@ -225,22 +229,26 @@ impl<'a> Watchdog<'a> {
     fn new(allowed: Duration, activity: &'a Activity) -> Self {
         let every = allowed / LOOKS;
         let timer = Box::pin(tokio::time::sleep(every));
-        Watchdog { activity, seen: activity.moved.load(Relaxed), still: 0, every, timer }
+        Watchdog { activity, seen: activity.moved.load(Relaxed), held: None, still: 0, every, timer }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Lost> {
         while self.timer.as_mut().poll(cx).is_ready() {
             let moved = self.activity.moved.load(Relaxed);
             if moved == self.seen && !self.activity.waiting.load(Relaxed) {
-                self.still += 1;
+                let held = self.activity.unacknowledged();
+                let before = std::mem::replace(&mut self.held, held);
+                let drains = held.is_some() && held < before;
+                self.still = if drains { 0 } else { self.still + 1 };
             } else {
-                self.still = 0;
+                (self.still, self.held) = (0, None);
             }
             self.seen = moved;
             if self.still >= LOOKS {
                 return Poll::Ready(Lost::NoProgress);
             }
-            let next = self.timer.deadline() + self.every;
+            // From now on and not from when it was due: a process that was stopped has not seen anything stand still.
+            let next = tokio::time::Instant::now() + self.every;
             self.timer.as_mut().reset(next);
         }
         Poll::Pending

@@ -238,6 +238,11 @@ impl Interference {
         }
     }
 
+    /// Whether both bodies go at a rate.
+    pub(crate) fn is_narrow(&self) -> bool {
+        self.effects.rate.is_some()
+    }
+
     /// How many bytes of the body may be received at once.
     pub(crate) fn piece(&self, wanted: usize) -> usize {
         let to_reset = match self.effects.end {
@@ -264,7 +269,7 @@ impl Interference {
 
     /// Whether the answer can go out as it is.
     pub(crate) fn leaves_answer(&self) -> bool {
-        self.effects.flip_answer.is_none() && self.effects.cut.is_none() && self.effects.rate.is_none()
+        self.effects.flip_answer.is_none() && self.effects.cut.is_none() && !self.is_narrow()
     }
 
     /// Changes and cuts a whole answer on the wire. `true`: that was the end of the connection.
