@@ -224,7 +224,7 @@ impl Client {
                 Trouble::Answer(cause, response) => (*cause, answer::retry_hint(response, SystemTime::now())),
                 Trouble::Failure(cause, _) => (*cause, None),
             };
-            let wait = retry::delay(story.failures, hint);
+            let wait = retry::delay(story.failures, hint).max(inner.brake.left());
             let limit = inner.config.give_up_after;
             let out_of_time = story.failures >= MIN_TRIES && failing_for + wait > limit;
             if out_of_time || hint.is_some_and(|hint| hint > limit) {

@@ -96,6 +96,15 @@ impl Brake {
         }
     }
 
+    /// How long it will hold at least.
+    pub(crate) fn left(&self) -> Duration {
+        if !self.on.load(Relaxed) {
+            return Duration::ZERO;
+        }
+        let until = self.state.lock().unwrap_or_else(PoisonError::into_inner).until;
+        until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
+    }
+
     /// Waits until the brake is off.
     pub(crate) async fn wait(&self) {
         while self.on.load(Relaxed) {
@@ -157,6 +166,7 @@ mod tests {
                 start.elapsed()
             });
         }
+        assert_eq!(brake.left(), S * 5);
         for waited in all.join_all().await {
             assert!((S * 5..=S * 6).contains(&waited), "{waited:?}");
         }
