@@ -5,6 +5,7 @@
 mod cli_copy;
 mod cli_docs;
 mod cli_errors;
+mod cli_faults;
 mod cli_output;
 mod cli_report;
 mod cli_serve;
@@ -18,6 +19,7 @@ mod emulator_killed;
 mod emulator_lessons;
 mod emulator_storage;
 mod engine;
+mod fault_cases;
 mod faults;
 mod fuzz;
 mod jobs;
