@@ -131,6 +131,7 @@ async fn what_failed_is_counted_and_named() {
     assert!(failed.len() == 2 && failed.iter().all(|name| name.ends_with("00")), "{failed:?}");
 }
 
+// semantics 33
 #[test]
 fn rules_on_the_command_line_are_checked() {
     let world = World::new();
