@@ -57,7 +57,7 @@ async fn a_file_touched_half_way_is_not_committed() {
     let source = local(&path, &Opening { dest: Some(NAME.to_owned()), ..Opening::default() });
     let sink = BlobSink::new(stage.client.clone(), CONTAINER, Attributes::default(), ContentTypes::Service);
     let progress = Progress::new(None);
-    let job = Job { source, sink: Arc::new(sink), tuning: tuning(), prompt: None };
+    let job = Job { source, sink: Arc::new(sink), tuning: tuning(), prompt: None, earlier: None };
     let touch = async {
         while armed.hits() == 0 {
             tokio::task::yield_now().await;
