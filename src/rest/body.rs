@@ -21,19 +21,30 @@ pub(crate) struct SendBody {
     capped: Option<Capped>,
 }
 
+/// What a body needs to keep to a cap.
+pub(crate) struct Cap {
+    pub(crate) pace: Arc<Pace>,
+    /// Bytes of the head, which goes out before the body and counts too.
+    pub(crate) head: usize,
+    /// Tells the watchdog that this standstill is ours.
+    pub(crate) waiting: Arc<AtomicBool>,
+}
+
 struct Capped {
-    pace: Arc<Pace>,
+    cap: Cap,
     /// Rest of the piece that is being sliced.
     piece: Bytes,
     /// A booked slice waits for its moment.
     booked: Option<(Pin<Box<Sleep>>, usize)>,
-    /// Tells the watchdog that this standstill is ours.
-    waiting: Arc<AtomicBool>,
 }
 
 impl SendBody {
-    pub(crate) fn new(chunks: Chunks, cap: Option<(Arc<Pace>, Arc<AtomicBool>)>) -> SendBody {
-        let capped = cap.map(|(pace, waiting)| Capped { pace, piece: Bytes::new(), booked: None, waiting });
+    pub(crate) fn new(chunks: Chunks, cap: Option<Cap>) -> SendBody {
+        if let Some(Cap { pace, head, .. }) = cap.as_ref().filter(|_| chunks.is_empty()) {
+            // Goes at once, at the cost of what comes next.
+            pace.book(*head, Instant::now());
+        }
+        let capped = cap.map(|cap| Capped { cap, piece: Bytes::new(), booked: None });
         SendBody { left: chunks.len(), chunks, next: 0, capped }
     }
 
@@ -84,16 +95,16 @@ fn poll_slice(capped: &mut Capped, cx: &mut Context<'_>) -> Poll<Option<Bytes>> 
         return Poll::Ready(None);
     }
     let (mut sleep, len) = capped.booked.take().unwrap_or_else(|| {
-        let len = capped.piece.len().min(capped.pace.slice());
-        let at = capped.pace.book(len, Instant::now());
+        let len = capped.piece.len().min(capped.cap.pace.slice());
+        let at = capped.cap.pace.book(len + std::mem::take(&mut capped.cap.head), Instant::now());
         (Box::pin(tokio::time::sleep_until(at)), len)
     });
     if Instant::now() < sleep.deadline() && sleep.as_mut().poll(cx).is_pending() {
-        capped.waiting.store(true, Relaxed);
+        capped.cap.waiting.store(true, Relaxed);
         capped.booked = Some((sleep, len));
         return Poll::Pending;
     }
-    capped.waiting.store(false, Relaxed);
+    capped.cap.waiting.store(false, Relaxed);
     Poll::Ready(Some(capped.piece.split_to(len)))
 }
 
@@ -108,6 +119,10 @@ mod tests {
             out.push(frame.into_data().unwrap());
         }
         out
+    }
+
+    fn cap(pace: &Arc<Pace>) -> Cap {
+        Cap { pace: Arc::clone(pace), head: 450, waiting: Arc::default() }
     }
 
     #[tokio::test]
@@ -128,11 +143,22 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn capped_body_takes_its_time_and_keeps_its_bytes() {
         let data: Vec<u8> = (0..1_000_000u32).map(|i| i.to_le_bytes()[0]).collect();
-        let cap = (Arc::new(Pace::new(800_000)), Arc::new(AtomicBool::new(false)));
         let start = Instant::now();
-        let out = frames(&mut SendBody::new(data.clone().into(), Some(cap))).await;
+        let out = frames(&mut SendBody::new(data.clone().into(), Some(cap(&Arc::new(Pace::new(800_000)))))).await;
         assert_eq!(out.concat(), data);
         let took = start.elapsed().as_secs_f64();
         assert!((9.5..=10.5).contains(&took), "1 MB at 100 kB/s took {took} s");
+    }
+
+    // semantics 33
+    #[tokio::test(start_paused = true)]
+    async fn heads_count_against_the_cap() {
+        let (pace, start) = (Arc::new(Pace::new(800_000)), Instant::now());
+        for _ in 0..500 {
+            frames(&mut SendBody::new(vec![0; 500].into(), Some(cap(&pace)))).await;
+            frames(&mut SendBody::new(Chunks::default(), Some(cap(&pace)))).await;
+        }
+        let took = start.elapsed().as_secs_f64();
+        assert!((6.5..=7.5).contains(&took), "1000 heads of 450 bytes and 250 kB at 100 kB/s took {took} s");
     }
 }

@@ -7,7 +7,7 @@
 use crate::error::{Attempts, Error, Kind, Result};
 use crate::rest::answer::{self, Asked, Verdict};
 use crate::rest::auth::{Credential, Head, Need};
-use crate::rest::body::SendBody;
+use crate::rest::body::{Cap, SendBody};
 use crate::rest::connect::{Connector, Proxies};
 use crate::rest::location::{Location, Scheme};
 use crate::rest::model::XmlError;
@@ -240,6 +240,12 @@ impl Client {
 /// The header that protects a body.
 type Checksum = Option<(HeaderName, HeaderValue)>;
 
+/// Bytes of a request's head as HTTP/1.1 writes it.
+fn head_len(method: &Method, uri: &Uri, headers: &http::HeaderMap) -> usize {
+    let line = method.as_str().len() + uri.path_and_query().map_or(1, |path| path.as_str().len()) + " HTTP/1.1\r\n ".len();
+    line + headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len()).sum::<usize>() + "\r\n".len()
+}
+
 enum Outcome {
     Done(Response),
     /// Send again now: nothing failed.
@@ -323,7 +329,11 @@ impl Inner {
         let uri = Uri::from_maybe_shared(Bytes::from(target))
             .map_err(|e| Error::new(Kind::Usage, "the path or the query cannot stand in a request").with_source(e))?;
 
-        let cap = self.pace.as_ref().map(|pace| (pace.clone(), lease.activity().waiting.clone()));
+        let cap = self.pace.as_ref().map(|pace| Cap {
+            pace: pace.clone(),
+            head: head_len(&request.method, &uri, &headers),
+            waiting: lease.activity().waiting.clone(),
+        });
         let mut wire = http::Request::new(SendBody::new(request.body.clone(), cap));
         *wire.method_mut() = request.method.clone();
         *wire.uri_mut() = uri;
