@@ -309,7 +309,10 @@ impl Shared {
     async fn move_whole(&self, attempt: &Attempt, reader: &dyn Reader, len: u64) -> Result<Done> {
         let _permit = self.budget.acquire(len).await;
         let data = reader.read(0, len).await?;
-        let content_md5 = self.job.tuning.put_md5.then(|| md5::of(&data));
+        let content_md5 = match self.job.tuning.put_md5 {
+            true => Some(md5::of(&data).await?),
+            false => None,
+        };
         let payload = Payload { crc64: data.crc64(), data };
         reader.check_unchanged(self.same())?;
         let replace = self.gate.condition(reader.facts().modified);

@@ -105,8 +105,8 @@ impl Stream {
         turn.ended = more.len() < wanted;
         turn.offset += more.len();
         more.iter().for_each(|piece| data.push(piece.clone()));
-        if let Some(hash) = &mut turn.hash {
-            hash.update(&data);
+        if let Some(hash) = turn.hash.take() {
+            turn.hash = Some(hash.fed(&data).await?);
         }
         self.attempt.known(data.len(), &shared.progress);
         if !turn.ended {
