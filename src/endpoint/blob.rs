@@ -87,14 +87,15 @@ impl Sink for BlobSink {
     }
 
     fn put_block<'a>(&'a self, target: &'a str, id: BlockId, payload: Payload) -> Task<'a, Result<Receipt>> {
-        Box::pin(async move { self.blob(target).put_block(&wire_id(&id), &payload.data, payload.crc64).await.map(receipt) })
+        Box::pin(
+            async move { self.blob(target).put_block(WireId::of(&id).as_ref(), &payload.data, payload.crc64).await.map(receipt) },
+        )
     }
 
     fn commit<'a>(&'a self, target: &'a str, ids: &'a [BlockId], finish: Finish) -> Task<'a, Result<Receipt>> {
         Box::pin(async move {
-            let ids: Vec<String> = ids.iter().map(wire_id).collect();
             let attributes = self.attributes(target, finish);
-            self.blob(target).put_block_list(&ids, &attributes, finish.replace).await.map(receipt)
+            self.blob(target).put_block_list(ids.iter().map(WireId::of), &attributes, finish.replace).await.map(receipt)
         })
     }
 
@@ -119,7 +120,20 @@ fn receipt(written: Written) -> Receipt {
     Receipt { attempts: written.attempts() }
 }
 
-/// 44 characters of base64, the form of the query parameter (before it is percent-encoded) and of the list.
-fn wire_id(id: &BlockId) -> String {
-    STANDARD.encode(id.0)
+/// 44 characters of base64, the form of the query parameter (before it is percent-encoded) and of the list. On the stack: a commit
+/// has up to 50,000 of them.
+struct WireId([u8; 44]);
+
+impl WireId {
+    fn of(id: &BlockId) -> WireId {
+        let mut text = [0; 44];
+        STANDARD.encode_slice(id.0, &mut text).expect("32 bytes are 44 characters");
+        WireId(text)
+    }
+}
+
+impl AsRef<str> for WireId {
+    fn as_ref(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("base64 is ASCII")
+    }
 }

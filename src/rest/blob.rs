@@ -7,7 +7,7 @@ use crate::error::{Error, Kind, Result};
 use crate::rest::auth::Need;
 use crate::rest::client::{Client, Op};
 use crate::rest::date;
-use crate::rest::model::{BlockList, BlockListType, block_list_xml, unquoted};
+use crate::rest::model::{BlockList, BlockListType, ListedBlock, block_list_xml, unquoted};
 use crate::rest::properties::{self, md5_header};
 use crate::rest::request::{Request, Response};
 use http::{HeaderValue, Method};
@@ -150,17 +150,19 @@ impl<'a> Blob<'a> {
     /// # Errors
     /// `AlreadyExists` by the condition, `Refused` with code `InvalidBlockList` where a block is gone, `Conflict`, and those of
     /// [`Client::send`](super::client::Client::send).
-    pub async fn put_block_list(&self, ids: &[String], attributes: &Attributes, replace: Replace) -> Result<Written> {
-        let body = Chunks::from(block_list_xml(ids.iter().map(String::as_str)).into_bytes());
+    pub async fn put_block_list<I>(&self, ids: I, attributes: &Attributes, replace: Replace) -> Result<Written>
+    where
+        I: IntoIterator<Item: AsRef<str>> + Clone,
+    {
+        // Fifty thousand ids are written straight into the body, and gone through again only where the outcome is unsure.
+        let body = Chunks::from(block_list_xml(ids.clone()).into_bytes());
         let crc64 = body.crc64();
         let mut request = self.request(Method::PUT).query("comp", "blocklist");
         properties::apply(attributes, replace, &mut request.headers)?;
         match self.client.send(request.checked_body(body, crc64), op_for(PUT_BLOCK_LIST, attributes, replace)).await {
             Ok(response) => Ok(Written(response)),
             Err(error) if maybe_ours(&error) => match self.block_list(BlockListType::Committed).await {
-                Ok(Some((list, response))) if list.committed.iter().map(|b| &b.id).eq(ids.iter()) => {
-                    Ok(settled(response, &error))
-                }
+                Ok(Some((list, response))) if is_list(&list.committed, ids) => Ok(settled(response, &error)),
                 other => Err(unsettled(error, other.err())),
             },
             Err(error) => Err(error),
@@ -221,6 +223,12 @@ impl<'a> Blob<'a> {
 /// Whether a condition failed on a later try, so that an earlier one may have met it.
 fn maybe_ours(error: &Error) -> bool {
     error.kind() == Kind::AlreadyExists && error.attempts().is_some()
+}
+
+/// Whether these blocks are the ones meant, in this order.
+fn is_list(there: &[ListedBlock], ids: impl IntoIterator<Item: AsRef<str>>) -> bool {
+    let mut ids = ids.into_iter();
+    there.iter().all(|block| ids.next().is_some_and(|id| id.as_ref() == block.id)) && ids.next().is_none()
 }
 
 /// An earlier try did it, as looking showed; the tries count, and not the look.

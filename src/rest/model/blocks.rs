@@ -103,13 +103,13 @@ pub enum CommitEntry {
 }
 
 /// The body that commits these ids, each as `Latest`: sent again after a lost answer it finds them committed and succeeds.
-pub fn block_list_xml<'a>(ids: impl IntoIterator<Item = &'a str>) -> String {
+pub fn block_list_xml(ids: impl IntoIterator<Item: AsRef<str>>) -> String {
     let ids = ids.into_iter();
     let mut out = String::with_capacity(80 + ids.size_hint().0.saturating_mul(64));
     out.push_str(DECLARATION);
     out.push_str("<BlockList>");
     for id in ids {
-        push_element(&mut out, "Latest", id);
+        push_element(&mut out, "Latest", id.as_ref());
     }
     out.push_str("</BlockList>");
     out
@@ -165,7 +165,7 @@ mod tests {
         );
         let entries = parse_block_list_body(xml.as_bytes()).unwrap();
         assert_eq!(entries, [CommitEntry::Latest("AAA=".into()), CommitEntry::Latest("A+/=".into())]);
-        assert!(parse_block_list_body(block_list_xml([]).as_bytes()).unwrap().is_empty());
+        assert!(parse_block_list_body(block_list_xml([""; 0]).as_bytes()).unwrap().is_empty());
     }
 
     #[test]
