@@ -150,7 +150,7 @@ mod tests {
         assert!((9.5..=10.5).contains(&took), "1 MB at 100 kB/s took {took} s");
     }
 
-    // semantics 33
+    // semantics 48
     #[tokio::test(start_paused = true)]
     async fn heads_count_against_the_cap() {
         let (pace, start) = (Arc::new(Pace::new(800_000)), Instant::now());

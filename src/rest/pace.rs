@@ -81,7 +81,7 @@ mod tests {
         all.join_all().await.into_iter().sum()
     }
 
-    // semantics 33
+    // semantics 48
     #[tokio::test(start_paused = true)]
     async fn ten_seconds_are_within_five_percent_of_the_cap() {
         for mbit in [1, 8, 80, 800] {
