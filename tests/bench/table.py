@@ -1,8 +1,8 @@
-"""Sections as Markdown: goals first, then ratios, then the figures themselves."""
+"""Sections as Markdown: the few lines that matter, goals, then ratios, then the figures themselves."""
 
 import statistics
 
-from rounds import written
+from rounds import median, written
 
 
 def spread(values):
@@ -10,6 +10,31 @@ def spread(values):
     if len(values) == 1:
         return written(values[0])
     return " / ".join(written(pick(values)) for pick in (min, statistics.median, max))
+
+
+def in_short(sections):
+    """The lines that the README shows: medians, beside AzCopy's."""
+    shown = [
+        ("L1", False, "wall time", "wall s", "{} s"),
+        ("L1", False, "client CPU, CRC64 of every block included", "client CPU s/GiB", "{} s/GiB"),
+        ("L1", False, "anonymous memory", "anonymous MiB", "{} MiB"),
+        ("L1", False, "resident memory", "resident MiB", "{} MiB"),
+        ("L1", True, "client CPU", "client CPU s/GiB", "{} s/GiB"),
+        ("S1", False, "files a second", "files/s", "{}"),
+        ("S1", False, "client CPU", "client CPU us/file", "{} µs a file"),
+        ("S1", True, "client CPU", "client CPU us/file", "{} µs a file"),
+        ("C1", False, "start to end", "wall ms", "{} ms"),
+    ]
+    found = {(section.workload, section.tls): section for section in sections}
+    lines = []
+    for workload, tls, what, name, form in shown:
+        if (workload, tls) not in found:
+            continue
+        section = found[workload, tls]
+        values = [median(section.results.get(client, []), name) for client in ("blobjet", "AzCopy, tuned")]
+        cells = ["" if value is None else form.format(written(value)) for value in values]
+        lines.append(f"| {section.what}{', TLS' if tls else ''}: {what} | {cells[0]} | {cells[1]} |")
+    return "\n".join(["| | blobjet | AzCopy, tuned |", "|---|---|---|", *lines]) + "\n" if lines else ""
 
 
 def goals(sections):
