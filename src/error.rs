@@ -36,6 +36,10 @@ pub enum Kind {
     Conflict,
     /// The service refused the request as wrong (400 and the like) and would refuse it again.
     Refused,
+    /// A block to be committed is not there (any more): another writer committed, or it was dropped.
+    BlocksMissing,
+    /// Blocks that another program staged under that name and never committed are in the way of ours.
+    Leftovers,
     /// Body or block over the limit of the service (413).
     TooLarge,
     /// The service lacks the feature asked for (an emulator, mostly).

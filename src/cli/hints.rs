@@ -4,6 +4,7 @@
 //! what the codes do not cover. A wrong clock is looked for before anything is said of keys: with a clock that is off every
 //! signature is refused, and the service's own message speaks of the signature.
 
+use super::render::printable;
 use crate::error::{Answer, Error, Kind};
 
 /// Meaning and next step of an error; either may be absent.
@@ -53,11 +54,6 @@ const CODES: &[(&str, &str, &str)] = &[
         "look at the account's state in the portal",
     ),
     ("AccountIsDisabled", "the account is disabled", "look at the subscription and its billing"),
-    (
-        "InvalidBlobOrBlock",
-        "another program staged blocks under this name and never committed them, with ids of another length than ours",
-        "send it in one request, which clears them: --put-blob-size-mb of at least its size; or wait a week, after which the service drops them",
-    ),
     (
         "UnauthorizedBlobOverwrite",
         "the SAS may create blobs and not overwrite them, and this one exists",
@@ -192,9 +188,14 @@ fn of_answer(answer: &Answer) -> Option<Explained> {
 fn authentication(answer: &Answer) -> Explained {
     let detail = answer.detail("AuthenticationErrorDetail").unwrap_or("");
     let lower = detail.to_ascii_lowercase();
-    let (meaning, hint) = if lower.contains("expiry") || lower.contains("time frame") {
-        ("the SAS has expired or is not valid yet", "make a new SAS; blocks already sent stay for a week and are not sent again")
-    } else if lower.contains("signature did not match") || lower.contains("mac signature") {
+    if lower.contains("expiry") || lower.contains("time frame") {
+        // It has the times, and nothing secret.
+        return Explained {
+            meaning: Some(format!("the SAS has expired or is not valid yet: {}", printable(detail))),
+            hint: Some("make a new SAS; blocks already sent stay for a week and are not sent again".to_owned()),
+        };
+    }
+    let (meaning, hint) = if lower.contains("signature did not match") || lower.contains("mac signature") {
         (
             "the signature is not the one the service computes: wrong key, or a SAS changed on its way here",
             "paste the SAS again, in quotes (a '+' turned into a space, or '%2B' into '%252B', breaks it), or check the key",
@@ -242,6 +243,14 @@ fn of_kind(kind: Kind) -> Explained {
         Kind::AlreadyExists => ("it exists already", "--overwrite=true replaces it"),
         Kind::Conflict => ("the state of this one object stands in the way; it was left as it was", ""),
         Kind::Refused => ("the service refuses this request and would refuse it again", ""),
+        Kind::BlocksMissing => (
+            "blocks that had arrived were gone when they were to be put together: another program writes to the same name",
+            "run it again when nobody else writes there",
+        ),
+        Kind::Leftovers => (
+            "blocks that another program staged under this name and never committed are in the way",
+            "wait a week, after which the service drops them",
+        ),
         Kind::TooLarge => ("larger than the service takes in one request", "lower --block-size-mb"),
         Kind::Unsupported => ("this server does not offer what was asked for", ""),
         Kind::Corrupt => (

@@ -245,7 +245,8 @@ fn counts(progress: &Progress, stats: &Stats) -> Counts {
         failed: now.failed,
         skipped: now.skipped,
         bytes_listed: now.bytes_known,
-        bytes_done: now.bytes_sent,
+        bytes_done: now.bytes_there(),
+        bytes_resumed: now.bytes_resumed,
         bytes_under_way: stats.bytes_unanswered.load(Relaxed),
         bytes_on_wire: stats.bytes_sent.load(Relaxed),
         listing: !now.listing_done,
@@ -262,7 +263,10 @@ fn say_what_is_kept(out: &Output, which: Which, resume: Option<&str>) {
         Some(command) => format!("to go on: {command}"),
         None => format!("to start again: {}", command_line()),
     };
-    out.warn(&format!("{reason}: blobs that are done stay, of others nothing is visible; {next}"));
+    out.warn(&format!(
+        "{reason}: blobs that are done stay, of others nothing is visible; blocks of files that have arrived are kept for a week \
+         and not sent again; {next}"
+    ));
 }
 
 /// The command as it was typed, without signatures, quoted for a shell.

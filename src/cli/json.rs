@@ -100,6 +100,8 @@ pub(crate) struct Progress {
     pub(crate) total: u64,
     pub(crate) scanning: bool,
     pub(crate) bytes_done: u64,
+    /// Of `bytes_done`, those an earlier try had sent.
+    pub(crate) bytes_resumed: u64,
     pub(crate) bytes_known: u64,
     pub(crate) throughput_mbps: f64,
     pub(crate) concurrency: usize,
@@ -118,6 +120,7 @@ impl Progress {
             total: counts.listed,
             scanning: counts.listing,
             bytes_done: counts.bytes_done,
+            bytes_resumed: counts.bytes_resumed,
             bytes_known: counts.bytes_listed,
             throughput_mbps: (rate * 1e4).round() / 1e4,
             concurrency: counts.concurrency,
@@ -142,6 +145,11 @@ pub(crate) struct Summary {
     /// Found, and not begun or not finished when the job was stopped.
     pub(crate) pending: u64,
     pub(crate) bytes_done: u64,
+    /// Of `bytes_done`, those an earlier try had sent, and the blocks they are in.
+    pub(crate) bytes_resumed: u64,
+    pub(crate) blocks_resumed: u64,
+    /// Objects under whose name uncommitted blocks of another program were discarded.
+    pub(crate) leftovers_cleared: u64,
     pub(crate) throughput_mbps: f64,
     /// Requests that might be in flight in the end.
     pub(crate) concurrency: usize,
@@ -280,6 +288,9 @@ mod tests {
             skipped: 1,
             pending: 0,
             bytes_done: 67_108_864,
+            bytes_resumed: 16_777_216,
+            blocks_resumed: 2,
+            leftovers_cleared: 1,
             throughput_mbps: 134.1471,
             concurrency: 16,
             requests: 21,
@@ -358,7 +369,7 @@ mod tests {
                     source: "./docs/a.bin".into(),
                     destination: format!("{BOX}/docs/a.bin"),
                     bytes: Some(67_108_864),
-                    requests: Some(9),
+                    requests: Some(10),
                     block_size: Some(8_388_608),
                 },
             ),

@@ -31,8 +31,10 @@ pub(crate) struct Counts {
     pub(crate) skipped: u64,
     /// Bytes of the objects whose length is known.
     pub(crate) bytes_listed: u64,
-    /// Bytes the destination has acknowledged.
+    /// Bytes the destination has acknowledged, to this run or an earlier one.
     pub(crate) bytes_done: u64,
+    /// Of these, the ones an earlier run had sent.
+    pub(crate) bytes_resumed: u64,
     /// Bytes on their way, in requests that are not answered.
     pub(crate) bytes_under_way: u64,
     /// Bytes that went over the wire, heads and what was sent again included.
@@ -180,6 +182,7 @@ mod tests {
         skipped: 2,
         bytes_listed: 4_000_000,
         bytes_done: 500_000,
+        bytes_resumed: 0,
         bytes_under_way: 0,
         bytes_on_wire: 500_000,
         listing: true,

@@ -63,7 +63,10 @@ pub(crate) fn summary(job_id: &str, end: End, exit_code: u8, elapsed: Duration, 
         failed: counts.failed,
         skipped: counts.skipped,
         pending: counts.pending(),
-        bytes_done: counts.bytes_sent,
+        bytes_done: counts.bytes_there(),
+        bytes_resumed: counts.bytes_resumed,
+        blocks_resumed: counts.blocks_resumed,
+        leftovers_cleared: counts.cleared,
         throughput_mbps: (mbps(counts.bytes_sent, elapsed) * 1e4).round() / 1e4,
         concurrency: counts.lanes,
         requests: stats.requests.load(Relaxed),
@@ -168,13 +171,21 @@ fn push_verdict(out: &mut String, verdict: &Verdict) {
 fn push_figures(out: &mut String, s: &Summary) {
     out.push_str(&format!(
         "\n{} in {:.2} s: {} Mb/s, {} requests",
-        ByteCount(s.bytes_done),
+        ByteCount(s.bytes_done - s.bytes_resumed),
         s.elapsed_s,
         four_decimals(s.throughput_mbps),
         s.requests,
     ));
     if let (Some(median), Some(p99)) = (s.latency_p50_ms, s.latency_p99_ms) {
         out.push_str(&format!(", latency p50 {median:.1} ms, p99 {p99:.1} ms"));
+    }
+    if s.blocks_resumed > 0 {
+        let (bytes, blocks) = (ByteCount(s.bytes_resumed), s.blocks_resumed);
+        out.push_str(&format!("\nresumed: {bytes} in {blocks} blocks were there from an earlier try and not sent again"));
+    }
+    if s.leftovers_cleared > 0 {
+        let blobs = s.leftovers_cleared;
+        out.push_str(&format!("\ncleared: uncommitted blocks of another program, in the way under the names of {blobs} blobs"));
     }
     let retries: Vec<String> = s.retries.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
     out.push_str(&format!("\nretries: {}", if retries.is_empty() { "none".to_owned() } else { retries.join(", ") }));

@@ -2,12 +2,13 @@
 //!
 //! One request for a whole object, nothing asked before or after; all properties travel in the request that creates the blob.
 
-use crate::attributes::Attributes;
-use crate::endpoint::{BlockId, Facts, Finish, Flow, Limits, Payload, Receipt, Sink, Task, mime};
+use crate::attributes::{Attributes, Replace};
+use crate::endpoint::{BlockId, Facts, Finish, Flow, Limits, Payload, Receipt, Sink, Task, There, Which, mime};
 use crate::error::Result;
 use crate::rest::blob::{Blob, Written};
-use crate::rest::client::Client;
+use crate::rest::client::{Check, Client};
 use crate::rest::location::Location;
+use crate::rest::model::BlockListType;
 use crate::rest::names::check_blob_name;
 use crate::rest::stats::RetryCause;
 use crate::units::MIB;
@@ -99,6 +100,27 @@ impl Sink for BlobSink {
         })
     }
 
+    fn blocks<'a>(&'a self, target: &'a str, which: Which) -> Task<'a, Result<Vec<There>>> {
+        Box::pin(async move {
+            let which = match which {
+                Which::Staged => BlockListType::Uncommitted,
+                Which::All => BlockListType::All,
+            };
+            let mut there = Vec::new();
+            let each = |id: &str, len| there.extend(block_id(id).map(|id| There { id, len }));
+            self.blob(target).each_block(which, each).await?;
+            Ok(there)
+        })
+    }
+
+    fn clear<'a>(&'a self, target: &'a str, replace: Replace) -> Task<'a, Result<()>> {
+        Box::pin(async move { self.blob(target).discard_uncommitted(replace).await })
+    }
+
+    fn checks(&self) -> bool {
+        self.client.check() != Check::None
+    }
+
     fn look<'a>(&'a self, target: &'a str) -> Task<'a, Result<Option<Facts>>> {
         Box::pin(async move {
             let there = self.blob(target).get_properties().await?;
@@ -135,5 +157,26 @@ impl WireId {
 impl AsRef<str> for WireId {
     fn as_ref(&self) -> &str {
         std::str::from_utf8(&self.0).expect("base64 is ASCII")
+    }
+}
+
+/// The id behind what a list has; `None` for ids of another length, which are not ours.
+fn block_id(text: &str) -> Option<BlockId> {
+    let mut raw = [0; 33];
+    let len = STANDARD.decode_slice(text, &mut raw).ok()?;
+    raw[..len].try_into().ok().map(BlockId)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_read_as_they_are_written() {
+        let id = BlockId(std::array::from_fn(|i| u8::try_from(i * 8).unwrap()));
+        assert_eq!(block_id(WireId::of(&id).as_ref()), Some(id));
+        let others =
+            [&STANDARD.encode([1; 31])[..], &STANDARD.encode([1; 33]), &STANDARD.encode([1; 64]), "", "AAAA", "no base64!"];
+        assert!(others.into_iter().all(|text| block_id(text).is_none()));
     }
 }

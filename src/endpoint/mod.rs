@@ -19,7 +19,7 @@ pub mod walk;
 
 use crate::attributes::Replace;
 use crate::chunks::Chunks;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use std::future::Future;
 use std::pin::Pin;
 use std::time::SystemTime;
@@ -128,6 +128,24 @@ pub struct Payload {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockId(pub [u8; 32]);
 
+/// A block that is there, and its length in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct There {
+    /// Its id.
+    pub id: BlockId,
+    /// Its length.
+    pub len: u64,
+}
+
+/// Which blocks are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// Those staged and not committed.
+    Staged,
+    /// Those a commit could name: staged ones, and those of the object as it is.
+    All,
+}
+
 /// What a commit, or a whole object, carries besides its bytes; everything else about it is the sink's (content type by name,
 /// metadata asked for).
 #[derive(Debug, Clone, Copy, Default)]
@@ -187,10 +205,46 @@ pub trait Sink: Send + Sync {
     fn put<'a>(&'a self, target: &'a str, payload: Payload, finish: Finish) -> Task<'a, Result<Receipt>>;
 
     /// Stages one block; invisible until [`Sink::commit`]. Any order, many at a time; staging the same id again replaces it.
+    ///
+    /// # Errors
+    /// `Leftovers` where [`Sink::clear`] may help.
     fn put_block<'a>(&'a self, target: &'a str, id: BlockId, payload: Payload) -> Task<'a, Result<Receipt>>;
 
-    /// Makes the object from staged blocks, in this order, atomically. Called once, after every block was acknowledged.
+    /// Makes the object from staged blocks, in this order, atomically. Called after every block was acknowledged. A try whose
+    /// answer was lost and that went through is a success, as far as that can be found out.
+    ///
+    /// # Errors
+    /// `BlocksMissing` if one of them is gone: then the engine asks for [`Sink::blocks`], sends what is missing, and calls again.
     fn commit<'a>(&'a self, target: &'a str, ids: &'a [BlockId], finish: Finish) -> Task<'a, Result<Receipt>>;
+
+    /// Which blocks with ids of our form are there. Asked for at most once before an object of several blocks is sent, and again
+    /// where [`Sink::commit`] misses blocks.
+    ///
+    /// # Errors
+    /// Any: without an answer nothing is taken over. A sink that keeps no list says `Unsupported`.
+    fn blocks<'a>(&'a self, target: &'a str, which: Which) -> Task<'a, Result<Vec<There>>> {
+        let _ = which;
+        Box::pin(
+            async move { Err(Error::new(Kind::Unsupported, format!("cannot list the blocks of {}", self.describe(target)))) },
+        )
+    }
+
+    /// Discards every staged block under this name, in a way that neither what is committed there nor what readers see of it
+    /// changes: called at most once an object, when [`Sink::put_block`] failed with `Leftovers`. `replace` is the condition its
+    /// commit will carry, and must not be made to fail by this.
+    ///
+    /// # Errors
+    /// Any, with the reason why that cannot be done safely; then everything is as it was.
+    fn clear<'a>(&'a self, target: &'a str, replace: Replace) -> Task<'a, Result<()>> {
+        let _ = replace;
+        Box::pin(async move { Err(Error::new(Kind::Unsupported, format!("cannot clear {}", self.describe(target)))) })
+    }
+
+    /// Whether a block it has acknowledged was compared with the checksum of its payload. Blocks that were not are never taken
+    /// over by a later run.
+    fn checks(&self) -> bool {
+        true
+    }
 
     /// Whether an object is there, and since when. Called only where `--overwrite` needs it before many blocks are sent.
     fn look<'a>(&'a self, target: &'a str) -> Task<'a, Result<Option<Facts>>>;

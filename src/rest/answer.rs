@@ -80,6 +80,10 @@ fn kind(status: StatusCode, code: &str, conditional: bool) -> Kind {
         | "SnapshotsPresent"
         | "InfiniteLeaseDurationRequired" => return Kind::Conflict,
         "PublicAccessNotPermitted" => return Kind::AccessRefused,
+        "InvalidBlockList" => return Kind::BlocksMissing,
+        "InvalidBlobOrBlock" => return Kind::Leftovers,
+        // Seen with and without `RequestEntityTooLarge` before it.
+        _ if code.ends_with("BlockCountExceedsLimit") => return Kind::Leftovers,
         _ if code.starts_with("Lease") => return Kind::Conflict,
         _ => {}
     }
@@ -180,7 +184,10 @@ mod tests {
             (500, "FeatureNotSupported", plain, Error(Kind::Unsupported)),
             (501, "APINotImplemented", plain, Error(Kind::Unsupported)),
             (400, "InvalidHeaderValue", plain, Error(Kind::Refused)),
-            (400, "InvalidBlockList", plain, Error(Kind::Refused)),
+            (400, "InvalidBlockList", plain, Error(Kind::BlocksMissing)),
+            (400, "InvalidBlobOrBlock", plain, Error(Kind::Leftovers)),
+            (409, "BlockCountExceedsLimit", plain, Error(Kind::Leftovers)),
+            (409, "RequestEntityTooLargeBlockCountExceedsLimit", plain, Error(Kind::Leftovers)),
             (401, "NoAuthenticationInformation", plain, Error(Kind::AccessRefused)),
             (403, "AuthenticationFailed", plain, Error(Kind::AccessRefused)),
             (403, "AuthorizationPermissionMismatch", plain, Error(Kind::AccessRefused)),

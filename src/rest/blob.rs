@@ -7,17 +7,18 @@ use crate::error::{Error, Kind, Result};
 use crate::rest::auth::Need;
 use crate::rest::client::{Client, Op};
 use crate::rest::date;
-use crate::rest::model::{BlockList, BlockListType, ListedBlock, block_list_xml, unquoted};
+use crate::rest::model::{BlockList, BlockListType, ListedBlock, XmlError, block_list_xml, each_block, unquoted};
 use crate::rest::properties::{self, md5_header};
 use crate::rest::request::{Request, Response};
 use http::{HeaderValue, Method};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
 
 /// One blob.
 #[derive(Clone)]
 pub struct Blob<'a> {
-    client: &'a Client,
-    path: String,
+    pub(super) client: &'a Client,
+    pub(super) path: String,
 }
 
 /// What a write answered. Only one that made or replaced a blob names its ETag and last change.
@@ -61,9 +62,22 @@ impl BlobProperties {
         self.0.header("last-modified").and_then(date::parse)
     }
 
+    /// Whether its last change was after this moment, by the clock of the service; times there are whole seconds.
+    fn is_since(&self, moment: Instant) -> bool {
+        let now = self.0.header("date").and_then(date::parse);
+        let (Some(now), Some(changed)) = (now, self.last_modified()) else { return true };
+        changed + moment.elapsed() + Duration::from_secs(1) >= now
+    }
+
     /// Any property as its header has it, e.g. `content-type` or `x-ms-access-tier`.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.header(name)
+    }
+
+    /// Whether every header could be read as text: what could not is missing from [`BlobProperties::get`] and
+    /// [`BlobProperties::metadata`].
+    pub fn all_text(&self) -> bool {
+        self.0.headers.values().all(|value| value.to_str().is_ok())
     }
 
     /// Metadata, names in lower case as HTTP libraries hand them on.
@@ -102,28 +116,28 @@ impl<'a> Blob<'a> {
         Blob { client, path: client.location().blob_path(container, name) }
     }
 
-    fn request(&self, method: Method) -> Request {
+    pub(super) fn request(&self, method: Method) -> Request {
         Request::new(method, self.path.clone())
     }
 
     /// Put Blob: the whole blob in one request, atomically, with all its properties. `crc64` is over `data`.
     ///
-    /// With a condition, a try whose answer was lost may have taken effect, and the next then finds the blob there: that is
-    /// settled by its length and the MD5 the service keeps of it. Another writer of the very same bytes cannot be told from us,
-    /// and need not be. Needs the right to read; without it the error stays `AlreadyExists`.
+    /// With a condition, or a SAS that can create and not overwrite, a try whose answer was lost may have taken effect, and the
+    /// next then finds the blob there: that is settled by its length, the MD5 the service keeps of it, and the time of its last
+    /// change, which must not be before the first try. Another writer of the very same bytes at the same time cannot be told
+    /// from us, and need not be. Needs the right to read; without it the error stays.
     ///
     /// # Errors
     /// `AlreadyExists` by the condition, `TooLarge` over 5000 MiB, `Conflict`, `Corrupt`, and those of
     /// [`Client::send`](super::client::Client::send).
     pub async fn put_blob(&self, data: &Chunks, crc64: u64, attributes: &Attributes, replace: Replace) -> Result<Written> {
+        let started = Instant::now();
         let mut request = self.request(Method::PUT).header("x-ms-blob-type", HeaderValue::from_static("BlockBlob"));
         properties::apply(attributes, replace, &mut request.headers)?;
         match self.client.send(request.checked_body(data.clone(), crc64), op_for(PUT_BLOB, attributes, replace)).await {
             Ok(response) => Ok(Written(response)),
-            Err(error) if maybe_ours(&error) => match self.get_properties().await {
-                Ok(Some(there)) if there.content_length() == Some(data.len()) && same_md5(&there, data) => {
-                    Ok(settled(there.0, &error))
-                }
+            Err(error) if maybe_made_by_us(&error) => match self.get_properties().await {
+                Ok(Some(there)) if has(&there, data) && there.is_since(started) => Ok(settled(there.0, &error)),
                 other => Err(unsettled(error, other.err())),
             },
             Err(error) => Err(error),
@@ -144,11 +158,11 @@ impl<'a> Blob<'a> {
     /// Put Block List: makes the blob from these staged or committed blocks (`Latest`), in this order, atomically, with all its
     /// properties. Safe to repeat.
     ///
-    /// With a condition, a try whose answer was lost may have taken effect: that is settled by the committed list, which is ours
-    /// if it has our ids. Needs the right to read; without it the error stays `AlreadyExists`.
+    /// A try whose answer was lost may have taken effect, and a later one is refused for that, or its answer lost as well: that is
+    /// settled by the committed list, which is ours if it has our ids. Needs the right to read; without it the error stays.
     ///
     /// # Errors
-    /// `AlreadyExists` by the condition, `Refused` with code `InvalidBlockList` where a block is gone, `Conflict`, and those of
+    /// `AlreadyExists` by the condition, `BlocksMissing` where a block is gone, `Conflict`, and those of
     /// [`Client::send`](super::client::Client::send).
     pub async fn put_block_list<I>(&self, ids: I, attributes: &Attributes, replace: Replace) -> Result<Written>
     where
@@ -161,12 +175,21 @@ impl<'a> Blob<'a> {
         properties::apply(attributes, replace, &mut request.headers)?;
         match self.client.send(request.checked_body(body, crc64), op_for(PUT_BLOCK_LIST, attributes, replace)).await {
             Ok(response) => Ok(Written(response)),
-            Err(error) if maybe_ours(&error) => match self.block_list(BlockListType::Committed).await {
+            Err(error) if maybe_ours(&error) || gave_up(&error) => match self.committed_in_time(&error).await {
                 Ok(Some((list, response))) if is_list(&list.committed, ids) => Ok(settled(response, &error)),
                 other => Err(unsettled(error, other.err())),
             },
             Err(error) => Err(error),
         }
+    }
+
+    /// The committed list after a write ended with `error`. After giving up the service has been given all the time it gets.
+    async fn committed_in_time(&self, error: &Error) -> Result<Option<(BlockList, Response)>> {
+        let looking = self.block_list(BlockListType::Committed);
+        if !gave_up(error) {
+            return looking.await;
+        }
+        tokio::time::timeout(LAST_LOOK, looking).await.unwrap_or(Ok(None))
     }
 
     /// Get Block List. `None` where there is neither a blob nor an uncommitted block.
@@ -177,16 +200,33 @@ impl<'a> Blob<'a> {
         Ok(self.block_list(which).await?.map(|(list, _)| list))
     }
 
-    async fn block_list(&self, which: BlockListType) -> Result<Option<(BlockList, Response)>> {
+    /// Get Block List, block by block, as `each(id, length)`: for lists of which little is kept. Nothing where there is neither a
+    /// blob nor an uncommitted block.
+    ///
+    /// # Errors
+    /// As [`Blob::get_block_list`]; `each` may have been called before.
+    pub async fn each_block(&self, which: BlockListType, mut each: impl FnMut(&str, u64)) -> Result<()> {
+        let Some(response) = self.block_list_answer(which).await? else { return Ok(()) };
+        each_block(&response.body, |_, id, len| each(id, len)).map_err(|e| self.no_list(e))
+    }
+
+    pub(super) async fn block_list(&self, which: BlockListType) -> Result<Option<(BlockList, Response)>> {
+        let Some(response) = self.block_list_answer(which).await? else { return Ok(None) };
+        let list = BlockList::parse(&response.body).map_err(|e| self.no_list(e))?;
+        Ok(Some((list, response)))
+    }
+
+    async fn block_list_answer(&self, which: BlockListType) -> Result<Option<Response>> {
         let request = self.request(Method::GET).query("comp", "blocklist").query("blocklisttype", which.as_str());
         match self.client.send(request, GET_BLOCK_LIST).await {
-            Ok(response) => {
-                let list = BlockList::parse(&response.body).map_err(|e| self.client.bad_answer(GET_BLOCK_LIST, &self.path, e))?;
-                Ok(Some((list, response)))
-            }
+            Ok(response) => Ok(Some(response)),
             Err(error) if error.kind() == Kind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    fn no_list(&self, cause: XmlError) -> Error {
+        self.client.bad_answer(GET_BLOCK_LIST, &self.path, cause)
     }
 
     /// Get Blob Properties. `None` where there is no blob; one with uncommitted blocks only is none.
@@ -220,9 +260,12 @@ impl<'a> Blob<'a> {
     }
 }
 
-/// Whether a condition failed on a later try, so that an earlier one may have met it.
+/// How long the state is looked for after a commit was given up.
+const LAST_LOOK: Duration = Duration::from_secs(10);
+
+/// Whether a later try was refused by the state of the blob, which an earlier one may have brought about.
 fn maybe_ours(error: &Error) -> bool {
-    error.kind() == Kind::AlreadyExists && error.attempts().is_some()
+    matches!(error.kind(), Kind::AlreadyExists | Kind::BlocksMissing | Kind::Conflict) && error.attempts().is_some()
 }
 
 /// Whether these blocks are the ones meant, in this order.
@@ -236,8 +279,18 @@ fn settled(looked: Response, error: &Error) -> Written {
     Written(Response { attempts: error.attempts().map_or(1, |tries| tries.count), ..looked })
 }
 
-fn same_md5(there: &BlobProperties, data: &Chunks) -> bool {
-    there.get("content-md5").is_some_and(|md5| md5_header(data) == md5)
+/// The same for a blob that had to be new.
+fn maybe_made_by_us(error: &Error) -> bool {
+    let exists = error.kind() == Kind::AlreadyExists || error.code() == Some("UnauthorizedBlobOverwrite");
+    exists && error.attempts().is_some()
+}
+
+fn gave_up(error: &Error) -> bool {
+    error.kind() == Kind::GaveUp
+}
+
+fn has(there: &BlobProperties, data: &Chunks) -> bool {
+    there.content_length() == Some(data.len()) && there.get("content-md5").is_some_and(|md5| md5_header(data) == md5)
 }
 
 fn unsettled(error: Error, looking: Option<Error>) -> Error {

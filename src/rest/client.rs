@@ -178,6 +178,11 @@ impl Client {
         })))
     }
 
+    /// How bodies are protected on their way.
+    pub fn check(&self) -> Check {
+        self.0.config.check
+    }
+
     /// Where it counts.
     pub fn stats(&self) -> &Arc<Stats> {
         &self.0.config.stats
@@ -198,7 +203,12 @@ impl Client {
 
     /// The error for an answer to a request for `path` that could not be read.
     pub(crate) fn bad_answer(&self, op: Op, path: &str, cause: XmlError) -> Error {
-        Error::new(Kind::BadAnswer, self.0.doing(path, op)).with_source(cause)
+        Error::new(Kind::BadAnswer, self.doing(op, path)).with_source(cause)
+    }
+
+    /// What failed when it did: `cannot put block of https://…`, without secrets.
+    pub(crate) fn doing(&self, op: Op, path: &str) -> String {
+        self.0.doing(path, op)
     }
 
     /// Sends a request until it is done, refused for good, or given up. Dropping the future closes the connection it was on;

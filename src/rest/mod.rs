@@ -11,6 +11,7 @@ pub mod client;
 pub mod connect;
 pub mod container;
 pub mod date;
+mod leftovers;
 pub mod location;
 pub mod model;
 pub mod names;

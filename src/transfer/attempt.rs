@@ -5,7 +5,7 @@
 
 use crate::endpoint::{Facts, Item, Receipt};
 use crate::error::Error;
-use crate::transfer::progress::{Course, Progress};
+use crate::transfer::progress::{Course, Progress, There};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -25,7 +25,7 @@ pub(super) struct Attempt {
 #[derive(Debug)]
 struct Tally {
     known: u64,
-    sent: u64,
+    there: There,
     course: Course,
     over: bool,
 }
@@ -37,7 +37,7 @@ impl Attempt {
     }
 
     fn new(item: Item, before: u32, course: Course) -> Self {
-        Attempt { item, before, tally: Mutex::new(Tally { known: 0, sent: 0, course, over: false }) }
+        Attempt { item, before, tally: Mutex::new(Tally { known: 0, there: There::default(), course, over: false }) }
     }
 
     /// The try after this one; `None` once it was tried often enough.
@@ -89,8 +89,29 @@ impl Attempt {
         // Counted under the lock, or a try could be taken back in between.
         let mut tally = self.tally();
         if !tally.over {
-            tally.sent += bytes;
+            tally.there.sent += bytes;
             progress.sent(bytes);
+        }
+    }
+
+    /// A block of so many bytes was there from an earlier run.
+    pub(super) fn resumed(&self, bytes: u64, progress: &Progress) {
+        let mut tally = self.tally();
+        if !tally.over {
+            tally.there.resumed += bytes;
+            tally.there.blocks_resumed += 1;
+            progress.resumed(bytes);
+        }
+    }
+
+    /// Of what was counted so much got lost, and is to be sent again.
+    pub(super) fn lost(&self, lost: There, progress: &Progress) {
+        let mut tally = self.tally();
+        if !tally.over {
+            tally.there.sent -= lost.sent;
+            tally.there.resumed -= lost.resumed;
+            tally.there.blocks_resumed -= lost.blocks_resumed;
+            progress.gone(lost);
         }
     }
 
@@ -99,7 +120,7 @@ impl Attempt {
         let mut tally = self.tally();
         if !tally.over {
             tally.over = true;
-            progress.take_back(tally.course.facts.is_some(), tally.known, tally.sent);
+            progress.take_back(tally.course.facts.is_some(), tally.known, tally.there);
         }
     }
 

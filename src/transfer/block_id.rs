@@ -3,7 +3,7 @@
 //! | bytes | field |
 //! |---|---|
 //! | 0 | version, 1 |
-//! | 1 | flags, 0 |
+//! | 1 | flags: 1 if nobody compared the block with its checksum when it was staged, else 0 |
 //! | 2..4 | spare, 0 |
 //! | 4..12 | fingerprint of the source: length, time of last change, block size |
 //! | 12..20 | nonce of the writer, new for each object and run |
@@ -18,6 +18,9 @@ use sha2::{Digest, Sha256};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const VERSION: u8 = 1;
+
+/// Flag: staged without a check.
+const UNCHECKED: u8 = 1;
 
 /// What a block came from: equal for equal length, time of last change (to the nanosecond) and block size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,20 +66,32 @@ impl Nonce {
 pub struct Writer {
     fingerprint: Fingerprint,
     nonce: Nonce,
+    checked: bool,
 }
 
 impl Writer {
-    /// A writer of its own for a source of this length, time and block size.
+    /// A writer of its own for a source of this fingerprint; `checked` says whether each block is compared with its checksum
+    /// where it is staged.
     ///
     /// # Errors
     /// Those of [`Nonce::random`].
-    pub fn new(len: Option<u64>, modified: Option<SystemTime>, block_size: u64) -> Result<Self> {
-        Ok(Writer { fingerprint: Fingerprint::new(len, modified, block_size), nonce: Nonce::random()? })
+    pub fn new(fingerprint: Fingerprint, checked: bool) -> Result<Self> {
+        Ok(Writer { fingerprint, nonce: Nonce::random()?, checked })
+    }
+
+    /// What it writes.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// Whether the block of this name is its own.
+    pub fn wrote(&self, name: &BlockName) -> bool {
+        self.nonce == name.nonce
     }
 
     /// The name of its block `index`.
     pub fn block(&self, index: u32, crc64: u64) -> BlockName {
-        BlockName { fingerprint: self.fingerprint, nonce: self.nonce, index, crc64 }
+        BlockName { fingerprint: self.fingerprint, nonce: self.nonce, index, crc64, checked: self.checked }
     }
 }
 
@@ -91,6 +106,8 @@ pub struct BlockName {
     pub index: u32,
     /// CRC-64/NVME of its bytes.
     pub crc64: u64,
+    /// Whether the bytes were compared with that when they were staged.
+    pub checked: bool,
 }
 
 impl BlockName {
@@ -98,6 +115,7 @@ impl BlockName {
     pub fn build(&self) -> BlockId {
         let mut raw = [0; 32];
         raw[0] = VERSION;
+        raw[1] = if self.checked { 0 } else { UNCHECKED };
         raw[4..12].copy_from_slice(&self.fingerprint.0);
         raw[12..20].copy_from_slice(&self.nonce.0);
         raw[20..24].copy_from_slice(&self.index.to_be_bytes());
@@ -108,15 +126,18 @@ impl BlockName {
     /// Takes an id apart; `None` for ids of another program, another version, or with bits set that this release does not know.
     pub fn parse(raw: &[u8]) -> Option<Self> {
         let raw: &[u8; 32] = raw.try_into().ok()?;
-        if raw[..4] != [VERSION, 0, 0, 0] {
-            return None;
-        }
+        let checked = match raw[..4] {
+            [VERSION, 0, 0, 0] => true,
+            [VERSION, UNCHECKED, 0, 0] => false,
+            _ => return None,
+        };
         let (index, crc64) = raw[20..].split_at(4);
         Some(BlockName {
             fingerprint: Fingerprint(first_8(&raw[4..12])),
             nonce: Nonce(first_8(&raw[12..20])),
             index: u32::from_be_bytes(index.try_into().ok()?),
             crc64: u64::from_be_bytes(crc64.try_into().ok()?),
+            checked,
         })
     }
 }
@@ -137,6 +158,7 @@ mod tests {
             nonce: Nonce([9; 8]),
             index: 0x0001_0203,
             crc64: 0xA1A2_A3A4_A5A6_A7A8,
+            checked: true,
         }
     }
 
@@ -148,6 +170,9 @@ mod tests {
         ];
         assert_eq!(name().build().0, expected);
         assert_eq!(BlockName::parse(&expected), Some(name()));
+        let unchecked = BlockName { checked: false, ..name() };
+        assert_eq!(unchecked.build().0[..4], [1, 1, 0, 0]);
+        assert_eq!(BlockName::parse(&unchecked.build().0), Some(unchecked));
     }
 
     #[test]
@@ -155,7 +180,7 @@ mod tests {
         let id = name().build().0;
         assert_eq!(BlockName::parse(&id[..31]), None);
         assert_eq!(BlockName::parse(&[&id[..], &[0]].concat()), None);
-        for (at, value) in [(0, 0), (0, 2), (1, 1), (2, 1), (3, 1)] {
+        for (at, value) in [(0, 0), (0, 2), (1, 2), (2, 1), (3, 1)] {
             let mut other = id;
             other[at] = value;
             assert_eq!(BlockName::parse(&other), None, "byte {at} = {value}");

@@ -4,11 +4,12 @@
 //! Nothing is spawned per object or block. The lanes belong to [`run`] and end with it: dropping its future stops them. What
 //! may be in memory is taken from the budget before it is read.
 
+use crate::attributes::Replace;
 use crate::chunks::Chunks;
 use crate::endpoint::{BlockId, Finish, Found, Item, Limits, Payload, Reader, Receipt, Same, Sink, Source};
 use crate::error::{Error, Kind, Result};
 use crate::transfer::attempt::Attempt;
-use crate::transfer::block_id::Writer;
+use crate::transfer::block_id::{Fingerprint, Writer};
 use crate::transfer::budget::Budget;
 use crate::transfer::journal::{FINISHED_EARLIER, Finished};
 use crate::transfer::lanes::{Lanes, Load};
@@ -18,6 +19,8 @@ use crate::transfer::overwrite::{Gate, Look, Prompt, Written};
 use crate::transfer::plan::{OnChange, Plan, Tuning, plan, smaller_block};
 use crate::transfer::progress::{Course, Progress, Snapshot};
 use crate::transfer::queue::{Queue, Work};
+use crate::transfer::resume::Asking;
+use crate::transfer::staging::Staging;
 use crate::transfer::stop::{Phase, Stop};
 use crate::transfer::stream::Stream;
 use std::sync::Arc;
@@ -70,7 +73,8 @@ pub(super) struct Shared {
     pub(super) progress: Arc<Progress>,
     pub(super) stop: Stop,
     pub(super) load: Load,
-    queue: Queue,
+    pub(super) queue: Queue,
+    pub(super) asking: Asking,
     /// Largest object to send in one request; lowered for good when the sink refuses one as too large.
     whole_limit: AtomicU64,
 }
@@ -93,6 +97,7 @@ pub async fn run(job: Job, progress: Arc<Progress>, stop: Stop) -> Result<Summar
         whole_limit: AtomicU64::new(job.tuning.whole_limit),
         queue: Queue::default(),
         load: Load::default(),
+        asking: Asking::default(),
         stop: stop.clone(),
         progress,
         job,
@@ -227,10 +232,13 @@ impl Shared {
         let look = self.gate.look(&*self.job.sink, &attempt.item().target, reader.facts().modified).await;
         let error = match look {
             Ok(Look::Skip(reason)) => return self.settle(&attempt, Ok(Done::Skipped(reason))),
-            Ok(Look::Go(replace)) => match Object::new(Arc::clone(&attempt), reader, cut, replace, self.job.tuning.put_md5) {
+            Ok(Look::Go(replace)) => match Object::new(Arc::clone(&attempt), reader, cut, replace, self) {
                 Ok(object) => {
-                    self.queue.add_object(Arc::new(object));
-                    return Ok(());
+                    let object = Arc::new(object);
+                    self.queue.add_object(Arc::clone(&object));
+                    let asked = object.earlier(self).await.map(drop);
+                    let failed = asked.err().and_then(|error| object.fail(error, self));
+                    return self.settle_object(&object, failed.map(Err));
                 }
                 Err(error) => error,
             },
@@ -269,15 +277,16 @@ impl Shared {
     }
 
     async fn block(&self, object: &Arc<Object>, index: u32) -> Result<()> {
-        match object.move_block(index, self).await {
-            None => Ok(()),
-            Some(result) => {
-                if result.is_err() {
-                    self.queue.drop_object(object);
-                }
-                self.settle(object.attempt(), result)
-            }
+        let result = object.move_block(index, self).await;
+        self.settle_object(object, result)
+    }
+
+    fn settle_object(&self, object: &Arc<Object>, result: Option<Result<Done>>) -> Result<()> {
+        let Some(result) = result else { return Ok(()) };
+        if result.is_err() {
+            self.queue.drop_object(object);
         }
+        self.settle(object.attempt(), result)
     }
 
     async fn turn(&self, stream: &Arc<Stream>) -> Result<()> {
@@ -329,7 +338,7 @@ impl Shared {
                 let told = error.answer().and_then(|answer| answer.detail("MaxLimit")).and_then(|limit| limit.parse().ok());
                 let block_size = smaller_block(len, told, &self.job.tuning);
                 self.whole_limit.fetch_min(block_size, Ordering::Relaxed);
-                let ids = self.stage(attempt, &payload.data, block_size).await?;
+                let ids = self.stage(attempt, &payload.data, block_size, finish.replace).await?;
                 let commit = |replace| self.job.sink.commit(&item.target, &ids, Finish { replace, ..finish });
                 self.gate.write(&item.target, finish.replace, commit).await
             }
@@ -351,28 +360,18 @@ impl Shared {
     }
 
     /// Stages data that is in memory as blocks, one after the other: what is left to do when it was refused in one piece.
-    async fn stage(&self, attempt: &Attempt, data: &Chunks, size: u64) -> Result<Vec<BlockId>> {
+    async fn stage(&self, attempt: &Attempt, data: &Chunks, size: u64, replace: Replace) -> Result<Vec<BlockId>> {
         let modified = attempt.course().facts.and_then(|facts| facts.modified);
-        let writer = Writer::new(Some(data.len()), modified, size)?;
+        let fingerprint = Fingerprint::new(Some(data.len()), modified, size);
+        let staging = Staging::new(Writer::new(fingerprint, self.job.sink.checks())?, replace);
         let mut ids = Vec::new();
         for (index, offset) in (0u32..).zip((0..data.len()).step_by(usize::try_from(size).unwrap_or(usize::MAX))) {
             let block = data.slice(offset, size.min(data.len() - offset));
-            ids.push(self.stage_block(attempt, &writer, index, block).await?);
+            let crc64 = block.crc64();
+            ids.push(staging.put(attempt, index, block, crc64, self).await?);
             attempt.add_blocks(1);
         }
         Ok(ids)
-    }
-
-    /// Stages one block under a name of its own; its bytes count once they are acknowledged.
-    pub(super) async fn stage_block(&self, attempt: &Attempt, writer: &Writer, index: u32, data: Chunks) -> Result<BlockId> {
-        let item = attempt.item();
-        let (len, crc64) = (data.len(), data.crc64());
-        let id = writer.block(index, crc64).build();
-        let put = self.job.sink.put_block(&item.target, id, Payload { data, crc64 }).await;
-        let receipt = put.map_err(|e| e.context(format!("cannot put block {index} of {}", item.source)))?;
-        attempt.count(receipt);
-        attempt.sent(len, &self.progress);
-        Ok(id)
     }
 
     /// In what a source must be what it was when it was opened.

@@ -1,19 +1,29 @@
 //! An object of known length that is sent in blocks, by as many lanes as are free.
 //!
-//! Each lane moves the block it claimed; the one whose acknowledgement is the last commits. The first block that fails fails the
-//! object, once, and its other blocks are not sent any more. What is committed already under that name stays as it was.
+//! Each lane moves the block it claimed; the one whose acknowledgement is the last commits. A block that an earlier try has
+//! staged is not sent. Where the commit finds blocks gone (another writer committed meanwhile), those are read and sent again,
+//! and it is tried once more. The first block that fails fails the object, once, and its other blocks are not sent any more.
+//! What is committed already under that name stays as it was.
 
 use crate::attributes::Replace;
-use crate::endpoint::{Facts, Finish, Reader, Same};
+use crate::endpoint::{self, BlockId, Facts, Finish, Reader, Same, Which};
 use crate::error::{Error, Kind, Result};
 use crate::transfer::attempt::Attempt;
-use crate::transfer::block_id::Writer;
+use crate::transfer::block_id::{BlockName, Fingerprint, Writer};
 use crate::transfer::engine::{Done, Shared};
 use crate::transfer::md5::Hashing;
 use crate::transfer::overwrite::Written;
+use crate::transfer::progress::There;
+use crate::transfer::resume::Earlier;
 use crate::transfer::staged::{Staged, Total};
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::transfer::staging::Staging;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::OnceCell;
+
+/// How often lost blocks are sent again before an object is given up: each time, another writer has committed in between.
+const ROUNDS: u32 = 3;
 
 /// How it is cut.
 #[derive(Debug, Clone, Copy)]
@@ -27,25 +37,38 @@ pub(super) struct Object {
     attempt: Arc<Attempt>,
     reader: Arc<dyn Reader>,
     cut: Cut,
-    writer: Writer,
-    replace: Replace,
+    staging: Staging,
+    earlier: OnceCell<Earlier>,
     staged: Mutex<Staged>,
     hashing: Mutex<Option<Hashing>>,
+    content_md5: OnceCell<[u8; 16]>,
+    /// Commits that found blocks gone.
+    rounds: AtomicU32,
     failed: AtomicBool,
 }
 
 impl Object {
-    pub(super) fn new(attempt: Arc<Attempt>, reader: Arc<dyn Reader>, cut: Cut, replace: Replace, put_md5: bool) -> Result<Self> {
+    pub(super) fn new(
+        attempt: Arc<Attempt>,
+        reader: Arc<dyn Reader>,
+        cut: Cut,
+        replace: Replace,
+        shared: &Shared,
+    ) -> Result<Self> {
         let Facts { len, modified } = reader.facts();
+        let put_md5 = shared.job.tuning.put_md5;
+        let writer = Writer::new(Fingerprint::new(len, modified, cut.block_size), shared.job.sink.checks())?;
         Ok(Object {
-            writer: Writer::new(len, modified, cut.block_size)?,
+            staging: Staging::new(writer, replace),
+            earlier: OnceCell::new(),
             staged: Mutex::new(Staged::of(Total { count: cut.count, bytes: cut.len })),
             hashing: Mutex::new(put_md5.then(|| Hashing::start(Arc::clone(&reader), cut.len))),
+            content_md5: OnceCell::new(),
+            rounds: AtomicU32::new(0),
             failed: AtomicBool::new(false),
             attempt,
             reader,
             cut,
-            replace,
         })
     }
 
@@ -57,55 +80,144 @@ impl Object {
         self.cut.count
     }
 
+    /// What an earlier try has staged. The first to ask sends the request, the others wait for it. The lane that opened the
+    /// object asks before it moves a block; the others read theirs and compute its checksum meanwhile, so that the time the
+    /// answer takes is not added to that of the first blocks, and no block is sent that is there already.
+    pub(super) async fn earlier(&self, shared: &Shared) -> Result<&Earlier> {
+        let mut failed = None;
+        let ask = async || {
+            let asked = Earlier::ask(shared, &self.attempt.item().target, self.staging.writer().fingerprint()).await;
+            asked.unwrap_or_else(|error| {
+                failed = Some(error);
+                Earlier::default()
+            })
+        };
+        let earlier = self.earlier.get_or_init(ask).await;
+        failed.map_or(Ok(earlier), Err)
+    }
+
     /// Moves one block, and commits if it was the last. `None`: there is nothing to report yet, or it was reported by another
     /// lane.
-    pub(super) async fn move_block(&self, index: u32, shared: &Shared) -> Option<Result<Done>> {
+    pub(super) async fn move_block(self: &Arc<Self>, index: u32, shared: &Shared) -> Option<Result<Done>> {
         let result = match self.put_block(index, shared).await {
             Ok(None) => return None,
-            Ok(Some(ids)) => self.commit(&ids, shared).await,
+            Ok(Some(ids)) => self.finish(ids, shared).await,
             Err(error) => Err(error),
         };
         match result {
-            Ok(done) => Some(Ok(done)),
-            Err(error) => {
-                let first = !self.failed.swap(true, Ordering::Relaxed);
-                // Dropping the hash stops its thread; nobody will ask for it.
-                drop(self.hashing.lock().unwrap_or_else(PoisonError::into_inner).take());
-                first.then(|| Err(cause(error, &*self.reader, shared.same())))
-            }
+            Ok(done) => done.map(Ok),
+            Err(error) => self.fail(error, shared).map(Err),
         }
     }
 
-    async fn put_block(&self, index: u32, shared: &Shared) -> Result<Option<Vec<crate::endpoint::BlockId>>> {
-        let offset = u64::from(index) * self.cut.block_size;
-        let len = self.cut.block_size.min(self.cut.len - offset);
+    /// Fails the object; the error to report comes back the first time.
+    pub(super) fn fail(&self, error: Error, shared: &Shared) -> Option<Error> {
+        let first = !self.failed.swap(true, Ordering::Relaxed);
+        // Dropping the hash stops its thread; nobody will ask for it.
+        drop(self.hashing.lock().unwrap_or_else(PoisonError::into_inner).take());
+        first.then(|| cause(error, &*self.reader, shared.same()))
+    }
+
+    async fn put_block(&self, index: u32, shared: &Shared) -> Result<Option<Vec<BlockId>>> {
+        let len = self.len_of(index);
         let _permit = shared.budget.acquire(len).await;
         if self.failed.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let data = self.reader.read(offset, len).await?;
+        let data = self.reader.read(u64::from(index) * self.cut.block_size, len).await?;
         if data.len() != len {
             return Err(Error::new(
                 Kind::SourceChanged,
                 format!("{} has become shorter while it was read", self.attempt.item().source),
             ));
         }
-        let id = shared.stage_block(&self.attempt, &self.writer, index, data).await?;
+        let crc64 = data.crc64();
+        let id = match self.taken_over(index, crc64, len, shared).await? {
+            Some(id) => {
+                self.attempt.resumed(len, &shared.progress);
+                id
+            }
+            None => self.staging.put(&self.attempt, index, data, crc64, shared).await?,
+        };
         let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
         staged.enter(index, id, len)?;
         staged.take_complete()
     }
 
-    async fn commit(&self, ids: &[crate::endpoint::BlockId], shared: &Shared) -> Result<Done> {
+    fn len_of(&self, index: u32) -> u64 {
+        self.cut.block_size.min(self.cut.len - u64::from(index) * self.cut.block_size)
+    }
+
+    /// The block an earlier try has staged, if it is what ours would be. None once blocks got lost: it may be among them.
+    async fn taken_over(&self, index: u32, crc64: u64, len: u64, shared: &Shared) -> Result<Option<BlockId>> {
+        if self.rounds.load(Ordering::Relaxed) > 0 || self.staging.has_cleared() {
+            return Ok(None);
+        }
+        Ok(self.earlier(shared).await?.find(index, crc64, len))
+    }
+
+    /// Commits; where blocks are gone, gives those back to the lanes and comes to no end yet (`None`).
+    async fn finish(self: &Arc<Self>, ids: Vec<BlockId>, shared: &Shared) -> Result<Option<Done>> {
+        loop {
+            let error = match self.commit(&ids, shared).await {
+                Err(error) if error.kind() == Kind::BlocksMissing => error,
+                result => return result.map(Some),
+            };
+            let round = self.rounds.fetch_add(1, Ordering::Relaxed);
+            if round == ROUNDS {
+                return Err(error);
+            }
+            let gone = match shared.job.sink.blocks(&self.attempt.item().target, Which::All).await {
+                Ok(there) => self.gone(&ids, &there),
+                // Who may not look sends all of it again, but only once.
+                Err(_) if round == 0 => (0..self.cut.count).collect(),
+                Err(_) => return Err(error),
+            };
+            if gone.is_empty() {
+                continue;
+            }
+            tracing::debug!(blocks = gone.len(), "blocks of {} got lost and are sent again", self.attempt.item().source);
+            self.uncount(&ids, &gone, shared);
+            self.staged.lock().unwrap_or_else(PoisonError::into_inner).reopen(ids, &gone, |index| self.len_of(index));
+            shared.queue.give_back(Arc::clone(self), gone);
+            return Ok(None);
+        }
+    }
+
+    /// Indices of the blocks that are not there.
+    fn gone(&self, ids: &[BlockId], there: &[endpoint::There]) -> Vec<u32> {
+        let there: HashSet<(BlockId, u64)> = there.iter().map(|block| (block.id, block.len)).collect();
+        let indices = (0u32..).zip(ids);
+        indices.filter(|(index, id)| !there.contains(&(**id, self.len_of(*index)))).map(|(index, _)| index).collect()
+    }
+
+    /// Takes lost blocks out of the counts of bytes, to be counted when they are sent again.
+    fn uncount(&self, ids: &[BlockId], gone: &[u32], shared: &Shared) {
+        let mut lost = There::default();
+        for &index in gone {
+            let id = usize::try_from(index).ok().and_then(|at| ids.get(at));
+            let ours = id.and_then(|id| BlockName::parse(&id.0)).is_some_and(|name| self.staging.writer().wrote(&name));
+            if ours {
+                lost.sent += self.len_of(index);
+            } else {
+                lost.resumed += self.len_of(index);
+                lost.blocks_resumed += 1;
+            }
+        }
+        self.attempt.lost(lost, &shared.progress);
+    }
+
+    async fn commit(&self, ids: &[BlockId], shared: &Shared) -> Result<Done> {
         let hashing = self.hashing.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let content_md5 = match hashing {
-            Some(hashing) => Some(hashing.finish().await?),
-            None => None,
-        };
+        if let Some(hashing) = hashing {
+            let hash = hashing.finish().await?;
+            self.content_md5.get_or_init(|| std::future::ready(hash)).await;
+        }
+        let content_md5 = self.content_md5.get().copied();
         self.reader.check_unchanged(shared.same())?;
         let (sink, target) = (&shared.job.sink, &self.attempt.item().target);
         let commit = |replace| sink.commit(target, ids, Finish { content_md5, replace });
-        Ok(match shared.gate.write(target, self.replace, commit).await? {
+        Ok(match shared.gate.write(target, self.staging.replace(), commit).await? {
             Written::Done(receipt) => {
                 self.attempt.count(receipt);
                 Done::Moved(self.cut.len)

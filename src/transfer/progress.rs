@@ -87,6 +87,16 @@ impl Observer for Vec<Arc<dyn Observer>> {
     }
 }
 
+/// What one object has at its destination so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct There {
+    /// Bytes sent.
+    pub(super) sent: u64,
+    /// Bytes taken over, and the blocks they are in.
+    pub(super) resumed: u64,
+    pub(super) blocks_resumed: u64,
+}
+
 /// The counters at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Snapshot {
@@ -102,8 +112,14 @@ pub struct Snapshot {
     pub opened: u64,
     /// Bytes of the objects opened so far (a stream's as far as it was read).
     pub bytes_known: u64,
-    /// Bytes acknowledged by the destination, each once.
+    /// Bytes this job has sent and the destination acknowledged, each once.
     pub bytes_sent: u64,
+    /// Bytes an earlier try had sent, found there and taken over: not among `bytes_sent`.
+    pub bytes_resumed: u64,
+    /// The blocks they are in.
+    pub blocks_resumed: u64,
+    /// Objects under whose name blocks of another program had to be discarded first.
+    pub cleared: u64,
     /// Bytes of the objects that are done.
     pub bytes_done: u64,
     /// How often an object was started again because its source had changed.
@@ -115,6 +131,11 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Bytes that are at the destination, sent or taken over: at the end of a job without failures as many as are known.
+    pub fn bytes_there(&self) -> u64 {
+        self.bytes_sent + self.bytes_resumed
+    }
+
     /// Objects found and not ended.
     pub fn pending(&self) -> u64 {
         self.listed.saturating_sub(self.done + self.failed + self.skipped)
@@ -167,6 +188,9 @@ pub struct Progress {
     opened: AtomicU64,
     bytes_known: AtomicU64,
     bytes_sent: AtomicU64,
+    bytes_resumed: AtomicU64,
+    blocks_resumed: AtomicU64,
+    cleared: AtomicU64,
     bytes_done: AtomicU64,
     restarts: AtomicU64,
     listing_done: AtomicBool,
@@ -200,6 +224,9 @@ impl Progress {
             opened: self.opened.load(Ordering::Relaxed),
             bytes_known: self.bytes_known.load(Ordering::Relaxed),
             bytes_sent: self.bytes_sent.load(Ordering::Relaxed),
+            bytes_resumed: self.bytes_resumed.load(Ordering::Relaxed),
+            blocks_resumed: self.blocks_resumed.load(Ordering::Relaxed),
+            cleared: self.cleared.load(Ordering::Relaxed),
             bytes_done: self.bytes_done.load(Ordering::Relaxed),
             restarts: self.restarts.load(Ordering::Relaxed),
             listing_done,
@@ -256,11 +283,28 @@ impl Progress {
     }
 
     /// An object is started again: what its try had counted is taken back.
-    pub(super) fn take_back(&self, opened: bool, known: u64, sent: u64) {
+    pub(super) fn take_back(&self, opened: bool, known: u64, there: There) {
         self.opened.fetch_sub(u64::from(opened), Ordering::Relaxed);
         self.bytes_known.fetch_sub(known, Ordering::Relaxed);
-        self.bytes_sent.fetch_sub(sent, Ordering::Relaxed);
+        self.gone(there);
         self.restarts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A block of an earlier try was taken over.
+    pub(super) fn resumed(&self, bytes: u64) {
+        self.bytes_resumed.fetch_add(bytes, Ordering::Relaxed);
+        self.blocks_resumed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What was counted as sent or taken over is to be sent again.
+    pub(super) fn gone(&self, there: There) {
+        self.bytes_sent.fetch_sub(there.sent, Ordering::Relaxed);
+        self.bytes_resumed.fetch_sub(there.resumed, Ordering::Relaxed);
+        self.blocks_resumed.fetch_sub(there.blocks_resumed, Ordering::Relaxed);
+    }
+
+    pub(super) fn cleared(&self) {
+        self.cleared.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn done(&self, source: &str, target: &str, course: Course, bytes: u64) {

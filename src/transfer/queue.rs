@@ -1,5 +1,7 @@
 //! What the lanes take their work from: blocks of objects already started first, then the next object of the listing.
 //!
+//! An object whose blocks are all handed out may come back with some of them, if they got lost.
+//!
 //! One lock, held for a few instructions, guards it all; a lane that finds nothing waits for a change. Objects are finished in
 //! the order they were started in, and a lane opens a new one only when no started one has work left, so no more objects are
 //! open than there are lanes, however long the listing is.
@@ -31,8 +33,24 @@ pub(super) enum Work {
 }
 
 enum Large {
-    Object { object: Arc<Object>, next: u32 },
+    Object { object: Arc<Object>, blocks: Blocks },
     Stream(Arc<Stream>),
+}
+
+/// Blocks not handed out yet.
+enum Blocks {
+    All(std::ops::Range<u32>),
+    Lost(std::vec::IntoIter<u32>),
+}
+
+impl Blocks {
+    /// The next one, and whether it is the last.
+    fn next(&mut self) -> Option<(u32, bool)> {
+        match self {
+            Blocks::All(range) => range.next().map(|index| (index, range.start >= range.end)),
+            Blocks::Lost(list) => list.next().map(|index| (index, list.len() == 0)),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -78,13 +96,16 @@ impl Queue {
             return Work::End;
         }
         match state.large.front_mut() {
-            Some(Large::Object { object, next }) => {
-                let work = Work::Block(Arc::clone(object), *next);
-                *next += 1;
-                if *next >= object.count() {
-                    state.large.pop_front();
+            Some(Large::Object { object, blocks }) => {
+                if let Some((index, last)) = blocks.next() {
+                    let work = Work::Block(Arc::clone(object), index);
+                    if last {
+                        state.large.pop_front();
+                    }
+                    return work;
                 }
-                return work;
+                // Without any block; there is no such object.
+                state.large.pop_front();
             }
             Some(Large::Stream(stream)) => return Work::Turn(Arc::clone(stream)),
             None => {}
@@ -123,7 +144,16 @@ impl Queue {
 
     /// The taken item is a large object: its blocks are there for all lanes.
     pub(super) fn add_object(&self, object: Arc<Object>) {
-        self.add(Large::Object { object, next: 0 });
+        let blocks = Blocks::All(0..object.count());
+        self.add(Large::Object { object, blocks });
+    }
+
+    /// These blocks of an object got lost and have to be moved again; at least one. They come before all else, as it is nearly
+    /// done.
+    pub(super) fn give_back(&self, object: Arc<Object>, lost: Vec<u32>) {
+        let blocks = Blocks::Lost(lost.into_iter());
+        self.state().large.push_front(Large::Object { object, blocks });
+        self.changed.notify_waiters();
     }
 
     /// The taken item is a stream.

@@ -50,6 +50,21 @@ impl Staged {
         Ok(())
     }
 
+    /// Takes back a list that could not be committed: of what is `gone` each block has to be entered anew. `len_of` is a block's
+    /// length.
+    pub(super) fn reopen(&mut self, ids: Vec<BlockId>, gone: &[u32], len_of: impl Fn(u32) -> u64) {
+        self.ids = ids.into_iter().map(Some).collect();
+        for &index in gone {
+            if let Some(entry) = usize::try_from(index).ok().and_then(|at| self.ids.get_mut(at))
+                && entry.take().is_some()
+            {
+                self.acknowledged -= 1;
+                self.bytes -= len_of(index);
+            }
+        }
+        self.taken = false;
+    }
+
     /// The list to commit, to the one caller that finds it complete; `None` before that and after.
     ///
     /// # Errors
@@ -90,6 +105,20 @@ mod tests {
         staged.enter(1, id(1), 10).unwrap();
         assert_eq!(staged.take_complete().unwrap(), Some(vec![id(0), id(1), id(2)]));
         assert_eq!(staged.take_complete().unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_gone_has_to_be_entered_anew() {
+        let mut staged = Staged::of(Total { count: 3, bytes: 25 });
+        for (index, bytes) in [(0, 10), (1, 10), (2, 5)] {
+            staged.enter(index, id(u8::try_from(index).unwrap()), bytes).unwrap();
+        }
+        let ids = staged.take_complete().unwrap().unwrap();
+        staged.reopen(ids, &[0, 2, 2], |index| if index == 2 { 5 } else { 10 });
+        assert_eq!(staged.take_complete().unwrap(), None);
+        staged.enter(2, id(9), 5).unwrap();
+        staged.enter(0, id(8), 10).unwrap();
+        assert_eq!(staged.take_complete().unwrap(), Some(vec![id(8), id(1), id(9)]));
     }
 
     #[test]

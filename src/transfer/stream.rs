@@ -8,13 +8,14 @@ use crate::chunks::Chunks;
 use crate::endpoint::{BlockId, Finish, Reader};
 use crate::error::{Error, Kind, Result};
 use crate::transfer::attempt::Attempt;
-use crate::transfer::block_id::Writer;
+use crate::transfer::block_id::{Fingerprint, Writer};
 use crate::transfer::budget::Permit;
 use crate::transfer::engine::{Done, Shared};
 use crate::transfer::md5;
 use crate::transfer::overwrite::Written;
 use crate::transfer::plan::stream_block;
 use crate::transfer::staged::{Staged, Total};
+use crate::transfer::staging::Staging;
 use crate::transfer::stop::Phase;
 use crate::units::ByteCount;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,8 +46,7 @@ pub(super) struct Block {
 pub(super) struct Stream {
     attempt: Arc<Attempt>,
     reader: Arc<dyn Reader>,
-    writer: Writer,
-    replace: Replace,
+    staging: Staging,
     turn: tokio::sync::Mutex<Turn>,
     staged: Mutex<Staged>,
     hash: Mutex<Option<[u8; 16]>>,
@@ -56,15 +56,15 @@ pub(super) struct Stream {
 impl Stream {
     pub(super) fn new(attempt: Arc<Attempt>, reader: Arc<dyn Reader>, replace: Replace, shared: &Shared) -> Result<Self> {
         let hash = shared.job.tuning.put_md5.then(md5::Running::default);
+        let fingerprint = Fingerprint::new(None, reader.facts().modified, shared.job.tuning.block_size);
         Ok(Stream {
-            writer: Writer::new(None, reader.facts().modified, shared.job.tuning.block_size)?,
+            staging: Staging::new(Writer::new(fingerprint, shared.job.sink.checks())?, replace),
             turn: tokio::sync::Mutex::new(Turn { hash, ..Turn::default() }),
             staged: Mutex::default(),
             hash: Mutex::default(),
             failed: AtomicBool::new(false),
             attempt,
             reader,
-            replace,
         })
     }
 
@@ -73,7 +73,7 @@ impl Stream {
     }
 
     pub(super) fn replace(&self) -> Replace {
-        self.replace
+        self.staging.replace()
     }
 
     /// Reads the next block; `None` after the last one, after a failure, and once the job is told to stop: a pipe may never
@@ -148,7 +148,8 @@ impl Stream {
             return Ok(None);
         }
         let len = data.len();
-        let id = shared.stage_block(&self.attempt, &self.writer, index, data).await?;
+        let crc64 = data.crc64();
+        let id = self.staging.put(&self.attempt, index, data, crc64, shared).await?;
         self.attempt.add_blocks(1);
         let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
         staged.enter(index, id, len)?;
@@ -161,7 +162,7 @@ impl Stream {
         let bytes = self.turn.lock().await.offset;
         let (sink, target) = (&shared.job.sink, &self.attempt.item().target);
         let commit = |replace| sink.commit(target, ids, Finish { content_md5, replace });
-        Ok(match shared.gate.write(target, self.replace, commit).await? {
+        Ok(match shared.gate.write(target, self.staging.replace(), commit).await? {
             Written::Done(receipt) => {
                 self.attempt.count(receipt);
                 Done::Moved(bytes)

@@ -64,11 +64,11 @@ fn a_dry_run_counts_blocks_and_requests() {
     let args = ["copy", "big.bin", "dev://box", "--dry-run", "--block-size-mb=0.25", "--output-type=json"];
     let lines = world.run(&args).json();
     assert_eq!(lines.len(), 2);
-    assert_eq!((&lines[0]["type"], &lines[0]["requests"], &lines[0]["block_size"]), (&"plan".into(), &5.into(), &262_144.into()));
+    assert_eq!((&lines[0]["type"], &lines[0]["requests"], &lines[0]["block_size"]), (&"plan".into(), &6.into(), &262_144.into()));
     assert_eq!(lines[0]["destination"], "dev://box/big.bin");
     assert_eq!(
         (&lines[1]["type"], &lines[1]["requests"], &lines[1]["bytes_done"]),
-        (&"summary".into(), &5.into(), &1_000_000.into())
+        (&"summary".into(), &6.into(), &1_000_000.into())
     );
 }
 

@@ -157,9 +157,9 @@ async fn a_wrong_clock_is_named() {
     assert!(ran.stderr.contains("meaning: this machine's clock is 1 hour behind the service's\n"), "{}", ran.stderr);
 }
 
-/// What another program staged and left bars blocks with ids of another length; the advice given works.
+/// What another program staged and left bars blocks with ids of another length: it is cleared, or the way out is told.
 #[tokio::test(flavor = "multi_thread")]
-async fn leftovers_of_another_program_are_explained() {
+async fn leftovers_of_another_program_are_cleared_or_explained() {
     let mut world = World::new();
     let emulator = emulator().await;
     world.know(&emulator);
@@ -169,13 +169,24 @@ async fn leftovers_of_another_program_are_explained() {
     let inputs = Inputs { connection_string: Some(Secret::new(emulator.connection_string())), ..Inputs::default() };
     let client = Client::new(&location, choose(&location, &inputs).unwrap(), Config::default()).unwrap();
     let block = Chunks::from(b"left".to_vec());
-    Blob::new(&client, "box", "f.txt").put_block("c2hvcnQ=", &block, block.crc64()).await.unwrap();
+    let leave = || async { Blob::new(&client, "box", "f.txt").put_block("c2hvcnQ=", &block, block.crc64()).await.unwrap() };
     world.write("f.txt", vec![b'x'; 3000]);
 
+    leave().await;
     let ran = world.run(&["copy", "f.txt", &url, "--block-size-mb=0.001"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(
+        ran.stdout.contains("cleared: uncommitted blocks of another program, in the way under the names of 1 blob"),
+        "{ran:?}"
+    );
+
+    // With the right to write only, the way out is one request.
+    leave().await;
+    let sas = world.run(&["sas", &url, "--permissions", "cw", "--expiry", "2h"]).stdout;
+    let ran = world.run(&["copy", "f.txt", sas.trim(), "--block-size-mb=0.001"]);
     assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.all().contains("another program staged blocks") && ran.all().contains("--put-blob-size-mb"), "{}", ran.all());
-    let ran = world.run(&["copy", "f.txt", &url, "--block-size-mb=0.001", "--put-blob-size-mb=1"]);
+    assert!(ran.all().contains("another program staged") && ran.all().contains("--put-blob-size-mb"), "{}", ran.all());
+    let ran = world.run(&["copy", "f.txt", sas.trim(), "--block-size-mb=0.001", "--put-blob-size-mb=1"]);
     assert_eq!(ran.code, 0, "{ran:?}");
 }
 

@@ -3,12 +3,12 @@
 use blobjet::attributes::Replace;
 use blobjet::chunks::Chunks;
 use blobjet::endpoint::{
-    BlockId, Facts, Finish, Found, Item, Limits, Listing, Payload, Reader, Receipt, Same, Sink, Source, Task,
+    BlockId, Facts, Finish, Found, Item, Limits, Listing, Payload, Reader, Receipt, Same, Sink, Source, Task, There, Which,
 };
 use blobjet::error::{Error, Kind, Result};
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
@@ -155,9 +155,11 @@ pub(crate) enum Call {
     Block(String),
     Commit(String),
     Look(String),
+    Blocks(String),
+    Clear(String),
 }
 
-/// Decides whether a call fails; the number is that of the call, from 0.
+/// Decides whether a call fails; the number is that of the call, from 0, not counting those that ask for blocks.
 pub(crate) type Fault = Box<dyn Fn(&Call, usize) -> Option<Error> + Send + Sync>;
 
 /// A stored object.
@@ -166,6 +168,7 @@ pub(crate) struct Stored {
     pub(crate) data: Vec<u8>,
     pub(crate) md5: Option<[u8; 16]>,
     pub(crate) blocks: Vec<BlockId>,
+    pub(crate) parts: HashMap<BlockId, Vec<u8>>,
     pub(crate) modified: Option<SystemTime>,
 }
 
@@ -186,6 +189,8 @@ pub(crate) struct Store {
     pub(crate) wrong_crc: AtomicBool,
     /// Requests that each call claims to have taken.
     pub(crate) attempts: u32,
+    pub(crate) checks: bool,
+    pub(crate) asked: AtomicUsize,
 }
 
 impl Store {
@@ -203,6 +208,8 @@ impl Store {
             most_in_flight: AtomicU64::new(0),
             wrong_crc: AtomicBool::new(false),
             attempts: 1,
+            checks: true,
+            asked: AtomicUsize::new(0),
         }
     }
 
@@ -225,11 +232,16 @@ impl Store {
     }
 
     async fn call(&self, call: Call) -> Result<()> {
+        let asks = matches!(call, Call::Blocks(_));
         let number = {
             let mut calls = self.calls.lock().unwrap();
             calls.push(call.clone());
-            calls.len() - 1
+            // Asking what is there is not among the calls that tests number and hold back: those move data.
+            calls.len() - 1 - self.asked.fetch_add(usize::from(asks), Ordering::SeqCst)
         };
+        if asks {
+            return (self.fault)(&call, number).map_or(Ok(()), Err);
+        }
         let now = self.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_in_flight.fetch_max(now, Ordering::SeqCst);
         let mut gate = self.gate.subscribe();
@@ -309,14 +321,50 @@ impl Sink for Store {
     fn commit<'a>(&'a self, target: &'a str, ids: &'a [BlockId], finish: Finish) -> Task<'a, Result<Receipt>> {
         Box::pin(async move {
             self.call(Call::Commit(target.to_owned())).await?;
-            let data: Option<Vec<Vec<u8>>> = {
-                let staged = self.staged.lock().unwrap();
-                ids.iter().map(|id| staged.get(&(target.to_owned(), *id)).cloned()).collect()
+            let parts: Option<Vec<(BlockId, Vec<u8>)>> = {
+                let (staged, objects) = (self.staged.lock().unwrap(), self.objects.lock().unwrap());
+                let committed = objects.get(target).map(|stored| &stored.parts);
+                let latest = |id: &BlockId| {
+                    let staged = staged.get(&(target.to_owned(), *id));
+                    Some((*id, staged.or_else(|| committed?.get(id))?.clone()))
+                };
+                ids.iter().map(latest).collect()
             };
-            let data = data.ok_or_else(|| Error::new(Kind::Refused, "a block is missing"))?.concat();
-            let stored = Stored { data, md5: finish.content_md5, blocks: ids.to_vec(), ..Stored::default() };
-            self.store(target, stored, finish.replace).map(|()| self.receipt())
+            let parts = parts.ok_or_else(|| Error::new(Kind::BlocksMissing, "a block is missing"))?;
+            let data = parts.iter().flat_map(|(_, data)| data.clone()).collect();
+            let parts = parts.into_iter().collect();
+            let stored = Stored { data, md5: finish.content_md5, blocks: ids.to_vec(), parts, ..Stored::default() };
+            self.store(target, stored, finish.replace)?;
+            self.staged.lock().unwrap().retain(|(name, _), _| name != target);
+            Ok(self.receipt())
         })
+    }
+
+    fn blocks<'a>(&'a self, target: &'a str, which: Which) -> Task<'a, Result<Vec<There>>> {
+        Box::pin(async move {
+            self.call(Call::Blocks(target.to_owned())).await?;
+            let staged = self.staged.lock().unwrap();
+            let staged = staged.iter().filter(|((name, _), _)| name == target);
+            let mut there: Vec<There> = staged.map(|((_, id), data)| There { id: *id, len: data.len() as u64 }).collect();
+            if which == Which::All
+                && let Some(stored) = self.objects.lock().unwrap().get(target)
+            {
+                there.extend(stored.parts.iter().map(|(id, data)| There { id: *id, len: data.len() as u64 }));
+            }
+            Ok(there)
+        })
+    }
+
+    fn clear<'a>(&'a self, target: &'a str, _: Replace) -> Task<'a, Result<()>> {
+        Box::pin(async move {
+            self.call(Call::Clear(target.to_owned())).await?;
+            self.staged.lock().unwrap().retain(|(name, _), _| name != target);
+            Ok(())
+        })
+    }
+
+    fn checks(&self) -> bool {
+        self.checks
     }
 
     fn look<'a>(&'a self, target: &'a str) -> Task<'a, Result<Option<Facts>>> {

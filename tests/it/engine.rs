@@ -70,6 +70,9 @@ async fn sizes_round_trip_with_the_fewest_requests() {
             assert_eq!(seen, (puts, blocks), "{len} bytes, pipe: {pipe}");
             assert_eq!(ran.store.count(|c| matches!(c, Call::Commit(_))), usize::from(blocks > 0));
             assert_eq!(ran.store.count(|c| matches!(c, Call::Look(_))), 0);
+            // What an earlier try has staged is asked for where there can be anything to take over.
+            let asked = usize::from(blocks > 0 && !pipe);
+            assert_eq!(ran.store.count(|c| matches!(c, Call::Blocks(_))), asked, "{len} bytes, pipe: {pipe}");
             let counts = summary.counts;
             assert_eq!((counts.listed, counts.opened, counts.done, counts.listing_done), (1, 1, 1, true));
             let len = len as u64;
@@ -132,7 +135,12 @@ async fn many_objects_of_all_sizes_and_few_open_at_once() {
 async fn what_fails_is_counted_once_and_named_and_the_rest_goes_on() {
     let objects: Vec<(String, Vec<u8>)> = (0..1000).map(|i| (format!("{i}"), pattern(i % (3 * B)))).collect();
     let store = Store::failing(|call, _| {
-        let (Call::Put(name) | Call::Block(name) | Call::Commit(name) | Call::Look(name)) = call;
+        let (Call::Put(name)
+        | Call::Block(name)
+        | Call::Commit(name)
+        | Call::Look(name)
+        | Call::Blocks(name)
+        | Call::Clear(name)) = call;
         name.ends_with("77").then(|| Error::new(Kind::GaveUp, format!("cannot put {name}")))
     });
     let ran = go(Memory::of(objects), store, tuning()).await;
@@ -163,7 +171,7 @@ async fn what_every_object_would_meet_ends_the_job_at_once() {
         let store = Store::failing(move |_, _| Some(Error::new(kind, "refused")));
         let ran = go(Memory::of(objects), store, tuning()).await;
         assert_eq!(ran.result.as_ref().unwrap_err().kind(), kind);
-        assert!(ran.store.calls.lock().unwrap().len() <= 8, "no request for each of the others");
+        assert!(ran.store.calls.lock().unwrap().len() <= 2 * 8, "no request for each of the others");
         let snapshot = ran.progress.snapshot();
         assert_eq!(snapshot.done, 0);
         assert!(snapshot.failed >= 1);

@@ -398,6 +398,14 @@ async fn checks_can_be_chosen() {
     }
 }
 
+/// A blob of our content, last changed then, asked for at half past eight.
+fn dated(len: usize, changed: &str) -> Reply {
+    let headers =
+        format!("Content-MD5: {MD5_HEADER}\nETag: \"0x8D2\"\nLast-Modified: {changed}\nDate: Thu, 15 Jan 2026 08:30:00 GMT");
+    Reply::Bytes(answer_text(200, &headers, "").replace("Content-Length: 0", &format!("Content-Length: {len}")))
+}
+
+// semantics 44
 #[tokio::test(start_paused = true)]
 async fn a_conditional_put_whose_answer_was_lost_is_settled_by_looking() {
     let there = |len: usize, md5: &str| {
@@ -407,8 +415,11 @@ async fn a_conditional_put_whose_answer_was_lost_is_settled_by_looking() {
         )
     };
     type Look = fn(&dyn Fn(usize, &str) -> Reply) -> Reply;
-    let cases: [(Look, Option<Kind>); 5] = [
+    let cases: [(Look, Option<Kind>); 7] = [
         (|there| there(12, MD5_HEADER), None),
+        // There since before the first try: somebody else's, though the same.
+        (|_| dated(12, "Thu, 15 Jan 2026 08:29:50 GMT"), Some(Kind::AlreadyExists)),
+        (|_| dated(12, "Thu, 15 Jan 2026 08:30:00 GMT"), None),
         (|there| there(12, "1B2M2Y8AsgTpgAmY7PhCfg=="), Some(Kind::AlreadyExists)),
         (|there| there(13, MD5_HEADER), Some(Kind::AlreadyExists)),
         (|_| refusal(403, "AuthorizationPermissionMismatch"), Some(Kind::AlreadyExists)),
@@ -425,21 +436,40 @@ async fn a_conditional_put_whose_answer_was_lost_is_settled_by_looking() {
             let result = put(&server.client(), Replace::Never).await;
             assert_eq!(result.as_ref().err().map(blobjet::Error::kind), kind, "case {i}");
             assert_eq!(server.count(), 3);
-            if i == 3 {
+            if i == 5 {
                 assert!(result.unwrap_err().advice().unwrap().contains("earlier try"));
             }
         }
     }
+    // A SAS that may create and not overwrite is refused by what it has created.
+    let server = Script::start(|n, seen| match (n, seen.method.as_str()) {
+        (0, _) => Reply::Close(String::new()),
+        (_, "HEAD") => dated(12, "Thu, 15 Jan 2026 08:30:00 GMT"),
+        _ => refusal(403, "UnauthorizedBlobOverwrite"),
+    })
+    .await;
+    put(&server.client(), Replace::Always).await.unwrap();
     // At the first try there is nothing to settle.
     let server = Script::start(|_, _| refusal(409, "BlobAlreadyExists")).await;
     let error = put(&server.client(), Replace::Never).await.unwrap_err();
     assert_eq!((error.kind(), server.count()), (Kind::AlreadyExists, 1));
 }
 
+// semantics 44
 #[tokio::test(start_paused = true)]
-async fn a_conditional_commit_whose_answer_was_lost_is_settled_by_its_list() {
+async fn a_commit_whose_answer_was_lost_is_settled_by_its_list() {
     let ids = ["AAA=".to_owned(), "AAB=".to_owned()];
-    for (second, good) in [("AAB=", true), ("ZZZ=", false)] {
+    let refusals = [
+        (412, "ConditionNotMet", Replace::Never, Kind::AlreadyExists),
+        (409, "BlobAlreadyExists", Replace::Never, Kind::AlreadyExists),
+        (400, "InvalidBlockList", Replace::Always, Kind::BlocksMissing),
+        (412, "LeaseIdMissing", Replace::Always, Kind::Conflict),
+        // Each later answer is lost as well, until it is given up.
+        (500, "OperationTimedOut", Replace::Always, Kind::GaveUp),
+    ];
+    for ((status, code, replace, kind), (second, good)) in
+        refusals.into_iter().flat_map(|refusal| [("AAB=", true), ("ZZZ=", false)].map(|list| (refusal, list)))
+    {
         let server = Script::start(move |n, seen| match (n, seen.method.as_str()) {
             (0, _) => refusal(500, "OperationTimedOut"),
             (_, "GET") => {
@@ -447,13 +477,13 @@ async fn a_conditional_commit_whose_answer_was_lost_is_settled_by_its_list() {
                 let xml = format!("<BlockList><CommittedBlocks>{}{}</CommittedBlocks></BlockList>", block("AAA="), block(second));
                 answer(200, "ETag: \"0x8D3\"", &xml)
             }
-            _ => refusal(412, "ConditionNotMet"),
+            _ => refusal(status, code),
         })
         .await;
         let client = server.client();
-        let result = blob(&client).put_block_list(&ids, &Attributes::default(), Replace::Never).await;
-        assert_eq!(result.as_ref().ok().and_then(|w| w.etag()), good.then_some("0x8D3"));
-        assert_eq!(result.err().map(|e| e.kind()), (!good).then_some(Kind::AlreadyExists));
+        let result = blob(&client).put_block_list(&ids, &Attributes::default(), replace).await;
+        assert_eq!(result.as_ref().ok().and_then(|w| w.etag()), good.then_some("0x8D3"), "{status} {code}");
+        assert_eq!(result.err().map(|e| e.kind()), (!good).then_some(kind), "{status} {code}");
     }
 }
 

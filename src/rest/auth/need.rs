@@ -50,6 +50,8 @@ impl Need {
     pub const WRITE: Need = Need::new("write blobs", Level::Object, &["cw"]);
     /// The same with tags.
     pub const WRITE_TAGGED: Need = Need::new("write blobs with tags", Level::Object, &["cw", "t"]);
+    /// Get Blob Tags.
+    pub const TAGS: Need = Need::new("read blobs' tags", Level::Object, &["t"]);
     /// Delete Blob.
     pub const DELETE: Need = Need::new("delete blobs", Level::Object, &["d"]);
 }

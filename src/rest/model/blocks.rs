@@ -2,6 +2,8 @@
 //! Sources: "Get Block List", "Put Block List", Azure Storage REST reference.
 
 use super::xml::{BOM, DECLARATION, Node, XmlError, push_element};
+use quick_xml::events::Event;
+use quick_xml::reader::Reader;
 
 /// Which blocks Get Block List tells of (`blocklisttype`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,12 +51,15 @@ impl BlockList {
     /// # Errors
     /// Where it is not a block list, or a size is no number.
     pub fn parse(document: &[u8]) -> Result<BlockList, XmlError> {
-        let root = Node::parse(document, "BlockList")?;
-        let read = |name: &str| -> Result<Vec<ListedBlock>, XmlError> {
-            let Some(list) = root.child(name) else { return Ok(Vec::new()) };
-            list.children.iter().filter(|c| c.name == "Block").map(read_block).collect()
-        };
-        Ok(BlockList { committed: read("CommittedBlocks")?, uncommitted: read("UncommittedBlocks")? })
+        let mut list = BlockList::default();
+        each_block(document, |state, id, size| {
+            let blocks = match state {
+                BlockState::Committed => &mut list.committed,
+                BlockState::Uncommitted => &mut list.uncommitted,
+            };
+            blocks.push(ListedBlock { id: id.to_owned(), size });
+        })?;
+        Ok(list)
     }
 
     /// Writes the answer as the service does: only the lists asked for, an empty one as an empty element.
@@ -84,11 +89,85 @@ impl BlockList {
     }
 }
 
-fn read_block(node: &Node<'_>) -> Result<ListedBlock, XmlError> {
-    let wrong = |what: &str| XmlError::Unexpected(format!("a block has no {what}"));
-    let id = node.child_text("Name").ok_or_else(|| wrong("Name"))?.to_owned();
-    let size = node.child_text("Size").and_then(|s| s.parse().ok()).ok_or_else(|| wrong("Size that is a number"))?;
-    Ok(ListedBlock { id, size })
+/// Which of the two lists a block stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockState {
+    /// Part of the blob as it is.
+    Committed,
+    /// Staged, and not part of it.
+    Uncommitted,
+}
+
+/// Reads an answer to Get Block List and calls `each` with every block's list, id and length, in the order they stand in. There
+/// may be 150,000 of them: nothing is allocated for one.
+///
+/// # Errors
+/// As [`BlockList::parse`]; `each` may have been called before.
+pub fn each_block(document: &[u8], mut each: impl FnMut(BlockState, &str, u64)) -> Result<(), XmlError> {
+    let text = std::str::from_utf8(document).map_err(|_| XmlError::NotUtf8)?;
+    let mut reader = Reader::from_str(text.strip_prefix(BOM).unwrap_or(text));
+    let (mut depth, mut state, mut field) = (0usize, None, Field::Other);
+    let (mut id, mut size) = (String::new(), String::new());
+    loop {
+        match reader.read_event()? {
+            Event::Start(start) => {
+                depth += 1;
+                let name = start.name();
+                match (depth, name.as_ref()) {
+                    (1, "BlockList") => {}
+                    (1, other) => return Err(XmlError::Unexpected(format!("the root is {other} and not BlockList"))),
+                    (2, "CommittedBlocks") => state = Some(BlockState::Committed),
+                    (2, "UncommittedBlocks") => state = Some(BlockState::Uncommitted),
+                    (2, _) => state = None,
+                    (3, "Block") => {
+                        id.clear();
+                        size.clear();
+                    }
+                    (4, "Name") => field = Field::Name,
+                    (4, "Size") => field = Field::Size,
+                    _ => {}
+                }
+            }
+            Event::Empty(start) if depth == 0 => {
+                return match start.name().as_ref() {
+                    "BlockList" => Ok(()),
+                    other => Err(XmlError::Unexpected(format!("the root is {other} and not BlockList"))),
+                };
+            }
+            Event::End(end) => {
+                if let (3, "Block", Some(state)) = (depth, end.name().as_ref(), state) {
+                    let wrong = |what: &str| XmlError::Unexpected(format!("a block has no {what}"));
+                    if id.is_empty() {
+                        return Err(wrong("Name"));
+                    }
+                    each(state, &id, size.trim().parse().map_err(|_| wrong("Size that is a number"))?);
+                }
+                field = Field::Other;
+                depth -= 1;
+                if depth == 0 {
+                    return Ok(());
+                }
+            }
+            // Neither base64 nor a number has anything in it that is written as a reference.
+            Event::Text(text) => match field {
+                Field::Name => id.push_str(&text.xml10_content()),
+                Field::Size => size.push_str(&text.xml10_content()),
+                Field::Other => {}
+            },
+            Event::GeneralRef(_) | Event::CData(_) if field != Field::Other => {
+                return Err(XmlError::Unexpected("a block's name or size is no plain text".to_owned()));
+            }
+            Event::Eof => return Err(XmlError::Unexpected("it has no root, or the root is not closed".to_owned())),
+            _ => {}
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Name,
+    Size,
+    Other,
 }
 
 /// One entry of a Put Block List body.
@@ -111,6 +190,14 @@ pub fn block_list_xml(ids: impl IntoIterator<Item: AsRef<str>>) -> String {
     for id in ids {
         push_element(&mut out, "Latest", id.as_ref());
     }
+    out.push_str("</BlockList>");
+    out
+}
+
+/// The body that commits these committed blocks once more.
+pub(crate) fn committed_list_xml<'a>(ids: impl IntoIterator<Item = &'a str>) -> String {
+    let mut out = format!("{DECLARATION}<BlockList>");
+    ids.into_iter().for_each(|id| push_element(&mut out, "Committed", id));
     out.push_str("</BlockList>");
     out
 }
@@ -179,8 +266,27 @@ mod tests {
 
     #[test]
     fn broken_lists_are_errors() {
-        for text in ["<BlockList><CommittedBlocks><Block><Name>a</Name></Block></CommittedBlocks></BlockList>", "<Error/>", ""] {
-            assert!(BlockList::parse(text.as_bytes()).is_err());
+        for text in [
+            "<BlockList><CommittedBlocks><Block><Name>a</Name></Block></CommittedBlocks></BlockList>",
+            "<BlockList><CommittedBlocks><Block><Size>1</Size></Block></CommittedBlocks></BlockList>",
+            "<BlockList><CommittedBlocks><Block><Name>a</Name><Size>-1</Size></Block></CommittedBlocks></BlockList>",
+            "<BlockList><CommittedBlocks><Block><Name>a</Name><Size>1</Size></Block></CommittedBlocks>",
+            "<BlockList><CommittedBlocks><Block><Name>a&amp;</Name><Size>1</Size></Block></CommittedBlocks></BlockList>",
+            "<BlockList></CommittedBlocks>",
+            "</BlockList>",
+            "<Error/>",
+            "<Error></Error>",
+            "",
+        ] {
+            assert!(BlockList::parse(text.as_bytes()).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn what_else_stands_in_a_list_is_passed_over() {
+        let text = "<?xml version='1.0'?>\r\n<BlockList>\n <Other><Block><Name>x</Name></Block></Other><UncommittedBlocks>\n<Block> <Name>a</Name><New>1</New><Size> 7 </Size></Block></UncommittedBlocks></BlockList>\n";
+        let list = BlockList::parse(text.as_bytes()).unwrap();
+        assert_eq!(list, BlockList { committed: Vec::new(), uncommitted: vec![block("a", 7)] });
+        assert_eq!(BlockList::parse(b"<BlockList />").unwrap(), BlockList::default());
     }
 }

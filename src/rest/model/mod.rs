@@ -12,7 +12,9 @@ pub mod policies;
 pub mod tags;
 pub mod xml;
 
-pub use blocks::{BlockList, BlockListType, CommitEntry, ListedBlock, block_list_xml, parse_block_list_body};
+pub use blocks::{
+    BlockList, BlockListType, BlockState, CommitEntry, ListedBlock, block_list_xml, each_block, parse_block_list_body,
+};
 pub use error_body::{ErrorBody, Spelling};
 pub use list::{BlobItem, ContainerItem, ContainerPage, ListEntry, ListPage};
 pub use listed::{Metadata, Properties};

@@ -1,0 +1,97 @@
+//! Staging the blocks of one object where something may be in the way: what another program staged under the same name and
+//! never committed.
+//!
+//! The service takes no block whose id is longer or shorter than those already staged under a name, and no more than 100,000 of
+//! them. The first lane that meets this has the sink discard what is staged, once an object; the others wait for it and then
+//! send their block again. All that happens in the lanes and with the memory they have: nothing more is asked of the budget.
+
+use crate::attributes::Replace;
+use crate::chunks::Chunks;
+use crate::endpoint::{BlockId, Payload};
+use crate::error::{Error, Kind, Result};
+use crate::transfer::attempt::Attempt;
+use crate::transfer::block_id::Writer;
+use crate::transfer::engine::Shared;
+use tokio::sync::OnceCell;
+
+pub(super) struct Staging {
+    writer: Writer,
+    replace: Replace,
+    /// Whether leftovers could be discarded; not set before any were met.
+    cleared: OnceCell<bool>,
+}
+
+impl Staging {
+    /// For an object whose commit carries this condition.
+    pub(super) fn new(writer: Writer, replace: Replace) -> Self {
+        Staging { writer, replace, cleared: OnceCell::new() }
+    }
+
+    pub(super) fn writer(&self) -> &Writer {
+        &self.writer
+    }
+
+    pub(super) fn replace(&self) -> Replace {
+        self.replace
+    }
+
+    /// Whether what was staged before has been discarded, so that there is nothing to take over any more.
+    pub(super) fn has_cleared(&self) -> bool {
+        self.cleared.get() == Some(&true)
+    }
+
+    /// Stages one block under a name of its own; its bytes count once they are acknowledged.
+    pub(super) async fn put(&self, attempt: &Attempt, index: u32, data: Chunks, crc64: u64, shared: &Shared) -> Result<BlockId> {
+        let (item, len) = (attempt.item(), data.len());
+        let id = self.writer.block(index, crc64).build();
+        let payload = Payload { data, crc64 };
+        let put = || shared.job.sink.put_block(&item.target, id, payload.clone());
+        let result = match put().await {
+            Err(error) if error.kind() == Kind::Leftovers => {
+                self.clear(attempt, error, shared).await?;
+                put().await
+            }
+            result => result,
+        };
+        let receipt = result.map_err(|e| e.context(format!("cannot put block {index} of {}", item.source)))?;
+        attempt.count(receipt);
+        attempt.sent(len, &shared.progress);
+        Ok(id)
+    }
+
+    /// Makes room, or says why there is none.
+    async fn clear(&self, attempt: &Attempt, met: Error, shared: &Shared) -> Result<()> {
+        let item = attempt.item();
+        let mut why_not = None;
+        let clear = async || match shared.job.sink.clear(&item.target, self.replace).await {
+            Ok(()) => {
+                shared.progress.cleared();
+                tracing::info!("discarded what another program had staged under {}", shared.job.sink.describe(&item.target));
+                true
+            }
+            Err(error) => {
+                why_not = Some(error);
+                false
+            }
+        };
+        if *self.cleared.get_or_init(clear).await {
+            return Ok(());
+        }
+        let doing = format!("cannot stage blocks for {}", item.source);
+        Err(match why_not {
+            // Kind and answer are those of what was met: that the way out is barred does not bar it for other objects.
+            Some(cause) => {
+                let error = Error::new(Kind::Leftovers, doing);
+                let error = match met.answer() {
+                    Some(answer) => error.with_answer(answer.clone()),
+                    None => error,
+                };
+                match cause.advice() {
+                    Some(advice) => error.with_advice(advice.to_owned()).with_source(cause),
+                    None => error.with_source(cause),
+                }
+            }
+            None => met.context(doing),
+        })
+    }
+}
