@@ -23,6 +23,7 @@ mod fault_cases;
 mod faults;
 mod fuzz;
 mod jobs;
+mod journal_figures;
 mod killed;
 mod landing;
 mod layers;
