@@ -84,7 +84,11 @@ pub(crate) fn refusal(name: &str) -> Option<&'static str> {
 
 /// Adds the flags that are taken to a command, out of sight.
 pub(crate) fn add_taken(command: Command) -> Command {
-    FLAGS.iter().fold(command, |command, (name, verdict)| {
+    add(command, |_| true)
+}
+
+fn add(command: Command, which: impl Fn(&str) -> bool) -> Command {
+    FLAGS.iter().filter(|(name, _)| which(name)).fold(command, |command, (name, verdict)| {
         let arg = Arg::new(*name).long(*name).hide(true).action(ArgAction::Set);
         match verdict {
             Verdict::Refused(_) => command,
@@ -95,6 +99,11 @@ pub(crate) fn add_taken(command: Command) -> Command {
             Verdict::Value(values) => command.arg(arg.ignore_case(true).value_parser(values.to_vec())),
         }
     })
+}
+
+/// Those of them that `azcopy bench` has, to that command.
+pub(crate) fn add_taken_by_bench(command: Command) -> Command {
+    add(command, |name| ["blob-type", "check-length", "trusted-microsoft-suffixes"].contains(&name))
 }
 
 /// The taken flags that were given, for a note in the trace.

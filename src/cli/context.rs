@@ -79,6 +79,11 @@ impl Signals {
         Ok(Signals(receiver))
     }
 
+    /// How many have come so far.
+    pub(crate) fn seen(&self) -> u32 {
+        self.0.borrow().0
+    }
+
     /// Waits for the first one. Cancel-safe.
     pub(crate) async fn first(&self) -> Which {
         self.reached(1).await

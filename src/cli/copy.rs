@@ -78,6 +78,7 @@ pub(crate) async fn run(args: &CopyArgs, mut origin: Option<Origin>, context: &C
         error_on_no_transfer: args.error_on_no_transfer,
         keep_jobs: args.keep_jobs,
         origin,
+        told_when_stopped: true,
     };
     let recording = report.map(|file| Recording {
         about: About {

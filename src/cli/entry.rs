@@ -16,6 +16,8 @@ use std::time::SystemTime;
 pub(crate) enum Origin {
     /// A command line.
     New(Kept),
+    /// A command whose jobs are not written down, with the id of this one.
+    Unkept(String),
     /// The journal.
     Again {
         /// What the journal has of it.
@@ -50,6 +52,7 @@ impl Entry {
     ) -> Result<Entry> {
         let (id, kept, start) = match origin {
             None => return Ok(Entry { id: new_id()?, journal: None, resume: None }),
+            Some(Origin::Unkept(id)) => return Ok(Entry { id, journal: None, resume: None }),
             Some(Origin::Again { resumed, kept, .. }) => (resumed.id.clone(), kept, Start::Again(resumed)),
             Some(Origin::New(kept)) => {
                 let new = NewJob {

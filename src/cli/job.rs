@@ -44,6 +44,8 @@ pub(crate) struct Named {
     pub(crate) keep_jobs: usize,
     /// Where the job comes from, if it is to be written down.
     pub(crate) origin: Option<Origin>,
+    /// Whether, when it is stopped, it is said what is kept and how to start again.
+    pub(crate) told_when_stopped: bool,
 }
 
 /// A new job id: a random UUID (RFC 9562, version 4).
@@ -89,6 +91,7 @@ pub(crate) struct Ended {
     entry: Entry,
     recorder: Option<Recorder>,
     file: Option<ReportFile>,
+    left_something: bool,
 }
 
 /// Runs the job to its end.
@@ -120,16 +123,22 @@ pub(crate) async fn drive(run: Run, context: &Context) -> Result<Ended> {
     let progress = Progress::new(Some(Arc::new(observers)));
     let started = Instant::now();
     let (result, signal) = watch(job, &progress, &stats, &id, recorder.as_mut(), context).await;
-    Ok(Ended { entry, id, named, result, signal, elapsed: started.elapsed(), progress, stats, recorder, file })
+    let elapsed = started.elapsed();
+    Ok(Ended { entry, id, named, result, signal, elapsed, progress, stats, recorder, file, left_something: false })
 }
 
 impl Ended {
+    /// Something it made should be gone and is not, as was said: the exit code tells.
+    pub(crate) fn left_something(&mut self) {
+        self.left_something = true;
+    }
+
     /// Says how it went: errors first, then the report, the summary last.
     pub(crate) fn tell(self, out: &Output) -> Exit {
         let (end, mut exit) = self.exit();
         let error = self.result.as_ref().err().map(Report::of);
         let resume = self.enter(end, error.as_ref());
-        if let Some(which) = self.signal {
+        if let Some(which) = self.signal.filter(|_| self.named.told_when_stopped) {
             say_what_is_kept(out, which, resume.as_deref());
         }
         if let Some(report) = error {
@@ -172,7 +181,14 @@ impl Ended {
             (Ok(_), None) => {
                 let exit = Exit::of_failures(self.progress.failures().iter().map(|group| group.kind), done);
                 let idle = exit == Exit::Done && done == 0 && self.named.error_on_no_transfer;
-                (End::Whole, if idle { Exit::NothingTransferred } else { exit })
+                (
+                    End::Whole,
+                    match exit {
+                        Exit::Done if idle => Exit::NothingTransferred,
+                        Exit::Done if self.left_something => Exit::SomeFailed,
+                        exit => exit,
+                    },
+                )
             }
         }
     }

@@ -4,9 +4,11 @@
 //! Nothing is contacted, written or asked that the command does not need.
 
 mod azcopy;
+mod bench;
 mod context;
 mod copy;
 mod copy_args;
+mod deletes;
 mod dry_run;
 mod entry;
 mod exit;
@@ -103,6 +105,7 @@ async fn command(cli: Cli, kept: Option<Kept>, out: Arc<Output>) -> Result<Exit>
         // These end by themselves what they have begun.
         Command::Copy(args) => copy::run(&args, kept.map(Origin::New), &context).await,
         Command::Jobs(args) => jobs::run(&args.verb, &context).await,
+        Command::Bench(args) => bench::run(&args, &context).await,
         Command::Serve(args) => serve::run(&args, &context).await,
         Command::Sas(args) => sas::run(&args, &context),
         Command::List(args) => until_signal(&context, list::run(&args, &context)).await,
@@ -131,7 +134,10 @@ struct Parsed {
 }
 
 fn parse(args: &[OsString]) -> Result<Parsed, clap::Error> {
-    let matches = Cli::command().mut_subcommand("copy", azcopy::add_taken).try_get_matches_from(args)?;
+    let matches = Cli::command()
+        .mut_subcommand("copy", azcopy::add_taken)
+        .mut_subcommand("bench", azcopy::add_taken_by_bench)
+        .try_get_matches_from(args)?;
     let taken = matches.subcommand().map(|(_, given)| azcopy::given(given)).unwrap_or_default();
     let kept = matches.subcommand().filter(|(name, _)| *name == "copy").map(|(_, given)| Kept::of(given));
     Ok(Parsed { cli: Cli::from_arg_matches(&matches)?, taken, kept })

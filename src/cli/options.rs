@@ -3,6 +3,7 @@
 //! Booleans are written as AzCopy's are: `--recursive`, `--recursive=true`, `--recursive=false`. What each command takes stands
 //! in its own file; AzCopy's flags that we do not have are in [`azcopy`](super::azcopy).
 
+use super::bench::BenchArgs;
 use super::copy_args::CopyArgs;
 use super::jobs::JobsArgs;
 use super::list::ListArgs;
@@ -45,6 +46,8 @@ pub(crate) enum Command {
     Copy(Box<CopyArgs>),
     /// Look at jobs that were run, and go on with those that did not finish
     Jobs(JobsArgs),
+    /// Upload made-up data and say what limits
+    Bench(Box<BenchArgs>),
     /// Run a Blob service on this machine, for trying and testing
     Serve(ServeArgs),
     /// Make a URL with a shared access signature (SAS), from the account key

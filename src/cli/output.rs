@@ -62,6 +62,13 @@ impl Output {
         if self.is_json() { self.stdout(&event_line(&event())) } else { self.stderr(&text()) }
     }
 
+    /// What is said about the work to people only: shown unless `quiet`, and not among lines of JSON.
+    pub(crate) fn note(&self, text: impl FnOnce() -> String) {
+        if self.level != Level::Quiet && !self.is_json() {
+            self.stderr(&text());
+        }
+    }
+
     /// The end of the work, on stdout unless `quiet`.
     pub(crate) fn summary(&self, text: impl FnOnce() -> String, event: impl FnOnce() -> Event) {
         if self.level == Level::Quiet {

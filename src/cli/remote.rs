@@ -43,6 +43,19 @@ impl Remote {
         Ok(Remote { place: place.clone(), location, credential, emulator: None })
     }
 
+    /// An embedded service that throws away what it is sent, with this container's name; it is gone with this.
+    ///
+    /// # Errors
+    /// `Local` where it cannot start.
+    pub(crate) async fn discarding(container: &str) -> Result<Remote> {
+        let emulator = Emulator::builder().storage(Storage::Discard).start().await?;
+        let place = Place::Dev { container: Some(container.to_owned()), path: None };
+        let location = with_names(Location::parse(&emulator.url())?, &place);
+        // Credentials of the environment are for other services.
+        let credential = choose(&location, &Inputs::default())?;
+        Ok(Remote { place, location, credential, emulator: Some(emulator) })
+    }
+
     /// A client that counts into statistics of its own.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! `blobjet remove`: deletes one blob, the blobs under a prefix, or a container.
 
 use super::context::Context;
+use super::deletes::delete_all;
 use super::exit::Exit;
 use super::json::Event;
 use super::list::nothing_to_list;
@@ -13,9 +14,6 @@ use crate::rest::client::Client;
 use crate::rest::container::{Container, ListOptions};
 use clap::{ArgAction, Args, ValueEnum};
 use std::io::IsTerminal;
-use std::sync::Arc;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 
 /// Arguments of `remove`.
 #[derive(Debug, Clone, Args)]
@@ -53,9 +51,6 @@ impl From<SnapshotsArg> for DeleteSnapshots {
         }
     }
 }
-
-/// Deletions in flight at a time.
-const AT_A_TIME: usize = 16;
 
 /// Deletes what the URL names.
 ///
@@ -136,10 +131,14 @@ async fn under(
     loop {
         let page = Container::new(client, container).list(&options).await.map_err(nothing_to_list)?;
         let names: Vec<String> = page.blobs().map(|blob| blob.name.clone()).collect();
-        let results = stream_deletes(client, container, names, args).await;
+        let results = match args.dry_run {
+            true => names.into_iter().map(|name| (name, Ok(true))).collect(),
+            false => delete_all(client, container, names, args.delete_snapshots.into()).await,
+        };
         for (name, result) in results {
             match result {
-                Ok(()) => {
+                // One that is gone already counts as deleted.
+                Ok(_) => {
                     removed += 1;
                     gone(remote.shown(Some(&name)), args, context);
                 }
@@ -159,25 +158,6 @@ async fn under(
         context.out.warn(&format!("nothing to delete under {}", remote.shown(options.prefix.as_deref())));
     }
     Ok(Exit::of_failures(failed, removed))
-}
-
-/// Deletes the names of one page, some at a time; one that is gone already counts as deleted.
-async fn stream_deletes(client: &Client, container: &str, names: Vec<String>, args: &RemoveArgs) -> Vec<(String, Result<()>)> {
-    if args.dry_run {
-        return names.into_iter().map(|name| (name, Ok(()))).collect();
-    }
-    let permits = Arc::new(Semaphore::new(AT_A_TIME));
-    let mut tasks = JoinSet::new();
-    for name in names {
-        let (client, container, permits) = (client.clone(), container.to_owned(), Arc::clone(&permits));
-        let snapshots = args.delete_snapshots.into();
-        tasks.spawn(async move {
-            let _permit = permits.acquire().await;
-            let result = Blob::new(&client, &container, &name).delete(snapshots).await;
-            (name, result.map(drop))
-        });
-    }
-    tasks.join_all().await
 }
 
 async fn whole(client: &Client, remote: &Remote, container: &str, args: &RemoveArgs, context: &Context) -> Result<Exit> {

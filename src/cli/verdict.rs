@@ -4,6 +4,7 @@
 //! tell. The order of the rules is that of what is known for certain: a cap that was asked for, a service that said it is too busy,
 //! then what this machine shows of itself, and last what is left over.
 
+use super::report::text::seconds;
 use serde::Serialize;
 
 /// What was measured of a run.
@@ -251,7 +252,7 @@ fn evidence(m: &Measured, limit: Limit) -> Vec<String> {
         out.push(format!("MD5: one core hashes {hash:.0} Mb/s here; {:.0} Mb/s were sent", m.rate_mbps));
     }
     if let Some(ms) = m.latency_p50_ms {
-        out.push(format!("latency: half of the requests were answered within {ms} ms"));
+        out.push(format!("latency: half of the requests were answered within {}", seconds(ms / 1000.0)));
     }
     out
 }

@@ -9,6 +9,7 @@ pub mod file;
 mod glob;
 pub mod landing;
 pub mod list_of_files;
+pub mod made_up;
 mod mapped;
 pub mod mime;
 mod name;

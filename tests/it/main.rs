@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod cli_bench;
 mod cli_copy;
 mod cli_docs;
 mod cli_errors;

@@ -16,7 +16,7 @@ mod objects;
 mod page;
 pub(crate) mod record;
 pub(crate) mod recorder;
-mod text;
+pub(crate) mod text;
 mod timeline;
 
 /// That a run is to be recorded.

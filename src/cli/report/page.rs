@@ -22,10 +22,10 @@ pub(crate) fn html(record: &RunRecord) -> String {
     let mut body = header(record);
     body += &tiles(record);
     body += &verdict(record);
+    body += &failures(&summary.failures, summary.failed);
     body += &over_time(record);
     body += &format!(r#"<div class="halves">{}{}</div>"#, sizes(record), latency(record));
     body += &slowest(record);
-    body += &failures(&summary.failures, summary.failed);
     body += &left_out(&summary.left_out);
     body += &settings(record);
     // Serialising these types cannot fail: no map with other keys than strings, no fallible `Serialize`.
@@ -311,12 +311,17 @@ fn sizes(record: &RunRecord) -> String {
         let largest = record.sizes.iter().max_by_key(|bucket| bucket.count);
         let description =
             largest.map(|b| format!("most, {}, have at most {}", count(b.count), bytes(b.up_to))).unwrap_or_default();
-        let y = |value: f64| if value.fract() == 0.0 { three(value) } else { String::new() };
-        Bars { title: "Object sizes", description, class: "size", bars: &bars, y: &y }.draw()
+        Bars { title: "Object sizes", description, class: "size", bars: &bars, y: &whole }.draw()
     };
     format!(
         "<section class=\"middle\"><div class=\"head\"><h2>Object sizes</h2><div class=\"key\">objects done</div></div>{picture}</section>"
     )
+}
+
+/// A count on an axis; nothing where it is none.
+fn whole(value: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an axis of counts, which are not negative")]
+    if value.fract() == 0.0 { count(value as u64) } else { String::new() }
 }
 
 fn latency(record: &RunRecord) -> String {
@@ -331,17 +336,20 @@ fn latency(record: &RunRecord) -> String {
     let picture = if bars.is_empty() {
         "<p class=\"soft\">No request was answered.</p>".to_owned()
     } else {
-        let cells = record.latency.percentiles.iter().fold(String::new(), |mut out, p| {
-            let _ = write!(out, "<span>{} % {}</span>", three(p.percent), Text(&seconds(p.ms / 1000.0)));
+        let heads = record.latency.percentiles.iter().fold(String::new(), |mut out, p| {
+            let _ = write!(out, "<th>{} %</th>", three(p.percent));
             out
         });
-        let y = |value: f64| if value.fract() == 0.0 { three(value) } else { String::new() };
+        let values = record.latency.percentiles.iter().fold(String::new(), |mut out, p| {
+            let _ = write!(out, "<td>{}</td>", Text(&seconds(p.ms / 1000.0)));
+            out
+        });
         let description = "requests by the time until their answer".to_owned();
-        let drawn = Bars { title: "Latency", description, class: "time", bars: &bars, y: &y }.draw();
-        format!("{drawn}<p class=\"key\" style=\"margin:10px 0 0\"><span>answered within:</span>{cells}</p>")
+        let drawn = Bars { title: "Latency", description, class: "time", bars: &bars, y: &whole }.draw();
+        format!("{drawn}<div class=\"wide\"><table class=\"percentiles\"><tr>{heads}</tr><tr>{values}</tr></table></div>")
     };
     format!(
-        "<section class=\"middle\"><div class=\"head\"><h2>Latency</h2><div class=\"key\">requests</div></div>{picture}</section>\n"
+        "<section class=\"middle\"><div class=\"head\"><h2>Latency</h2><div class=\"key\">requests answered within this time</div></div>{picture}</section>\n"
     )
 }
 
@@ -397,8 +405,8 @@ fn left_out(groups: &[LeftOut]) -> String {
         return String::new();
     }
     let groups = groups.iter().fold(String::new(), |mut out, group| {
-        let _ = write!(out, "<h3>{} × {}</h3>", count(group.count), Text(&group.reason));
-        out + &names(&group.objects, group.count)
+        let _ = write!(out, "<div class=\"left\"><h3>{} × {}</h3>", count(group.count), Text(&group.reason));
+        out + &names(&group.objects, group.count) + "</div>"
     });
     format!("<section><h2>Skipped by reason</h2>{groups}</section>\n")
 }
@@ -467,7 +475,7 @@ mod tests {
         let page = html(&record());
         for (label, figure) in [
             ("Throughput", "8.59 Gb/s"),
-            ("Transferred", "1.50 GiB"),
+            ("Transferred", "1.5 GiB"),
             ("Objects done", "1,234,500"),
             ("Requests", "45,678"),
             ("Sent again", "13"),
@@ -489,14 +497,14 @@ mod tests {
             "1 more were given up when the job ended early",
             "What to do: run it again later",
             "26 × symbolic link",
-            "99.9 % 45.3 ms",
+            "<th>99.9 %</th></tr><tr><td>6.73 ms</td><td>45.3 ms</td>",
             "Example &lt;CPU&gt;",
         ] {
             assert!(page.contains(words), "{words}");
         }
         // 700 MB in half a second are 11.2 Gb/s, and there the service throttled.
         assert!(page.contains(r#"class="mark throttled" x="333.3" y="0" width="333.3""#));
-        assert!(page.contains("500 ms to 1 s: 11.2 Gb/s on the wire, 667.57 MiB acknowledged"));
+        assert!(page.contains("500 ms to 1 s: 11.2 Gb/s on the wire, 668 MiB acknowledged"));
         assert!(page.contains(r#"class="mark retried" x="666.7""#));
     }
 

@@ -87,9 +87,13 @@ pub(crate) fn count(value: u64) -> String {
     out
 }
 
-/// `1.50 GiB`.
+/// `1.5 GiB`, `143 MiB`: three digits that matter.
 pub(crate) fn bytes(value: u64) -> String {
-    ByteCount(value).to_string()
+    let exact = ByteCount(value).to_string();
+    match exact.split_once(' ') {
+        Some((number, unit)) => number.parse().map_or(exact.clone(), |number: f64| format!("{} {unit}", three(number))),
+        None => exact,
+    }
 }
 
 #[cfg(test)]
@@ -125,6 +129,10 @@ mod tests {
         assert_eq!(
             (rate(812.4), rate(23_456.0), rate(0.5)),
             ("812 Mb/s".to_owned(), "23.5 Gb/s".to_owned(), "0.5 Mb/s".to_owned())
+        );
+        assert_eq!(
+            (bytes(3 << 29), bytes(150_454_272), bytes(512)),
+            ("1.5 GiB".to_owned(), "143 MiB".to_owned(), "512 B".to_owned())
         );
         assert_eq!((count(0), count(999), count(1_234_567)), ("0".to_owned(), "999".to_owned(), "1,234,567".to_owned()));
     }
