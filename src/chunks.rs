@@ -3,6 +3,7 @@
 //! Nothing here copies: a mapped window arrives as one `Bytes` that unmaps when dropped, a pipe's block as the pieces it was
 //! read in.
 
+use crate::crc64::Crc64;
 use bytes::Bytes;
 
 /// The bytes of one block (or of one small object), in order. Cloning is cheap and shares the memory.
@@ -39,9 +40,9 @@ impl Chunks {
 
     /// CRC-64/NVME over the bytes, as `x-ms-content-crc64` carries it.
     pub fn crc64(&self) -> u64 {
-        let mut digest = crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc64Nvme);
-        self.iter().for_each(|piece| digest.update(piece));
-        digest.finalize()
+        let mut crc = Crc64::new();
+        self.iter().for_each(|piece| crc.update(piece));
+        crc.finish()
     }
 
     /// The `len` bytes at `offset`, sharing the memory; shorter where there are fewer.

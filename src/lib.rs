@@ -11,7 +11,7 @@
 //!
 //! emulator     a Blob service to try all of this on              shares `rest::model` and the strings to sign
 //!
-//! error units chunks secret attributes                           vocabulary: imports nothing of ours
+//! error units chunks crc64 secret attributes                     vocabulary: imports nothing of ours
 //! ```
 //!
 //! Arrows point one way; `tests/it/layers.rs` checks them. One block's journey is told in `docs/architecture.md`.
@@ -19,6 +19,7 @@
 pub mod attributes;
 pub mod chunks;
 pub mod cli;
+mod crc64;
 pub mod emulator;
 pub mod endpoint;
 pub mod error;
