@@ -121,7 +121,7 @@ impl Walk {
             let path = join(&folder.path, text);
             match entry.file_type() {
                 Ok(kind) => {
-                    let target = format!("{}{text}", folder.prefix);
+                    let target = [folder.prefix.as_str(), text].concat();
                     self.meet(path, target, kind, folder.chain.as_ref(), folders)?;
                 }
                 Err(error) => self.failed(&path, unreadable(&path, error))?,
@@ -237,7 +237,8 @@ pub(super) fn special(kind: FileType) -> &'static str {
 
 /// A path and a name in it, as the user would type it.
 pub(super) fn join(folder: &str, name: &str) -> String {
-    if folder.is_empty() || folder.ends_with('/') { format!("{folder}{name}") } else { format!("{folder}/{name}") }
+    // Once an entry, a million times: `format!` takes five times as long as putting pieces together.
+    if folder.is_empty() || folder.ends_with('/') { [folder, name].concat() } else { [folder, "/", name].concat() }
 }
 
 fn unreadable(path: &str, error: io::Error) -> Error {

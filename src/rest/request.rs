@@ -46,14 +46,7 @@ impl Response {
 impl Request {
     /// A request without query, headers or body.
     pub fn new(method: Method, path: impl Into<String>) -> Self {
-        Request {
-            method,
-            path: path.into(),
-            query: Vec::new(),
-            headers: HeaderMap::with_capacity(20),
-            body: Chunks::default(),
-            crc64: None,
-        }
+        Request { method, path: path.into(), query: Vec::new(), headers: HeaderMap::new(), body: Chunks::default(), crc64: None }
     }
 
     /// Adds a query parameter (unencoded).

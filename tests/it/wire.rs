@@ -72,6 +72,13 @@ async fn put_blob_is_one_signed_request_and_connections_are_used_again() {
     assert!(stats.latency(0.5).is_some());
     let ids: std::collections::HashSet<_> = seen.iter().map(|s| s.header("x-ms-client-request-id").unwrap()).collect();
     assert_eq!(ids.len(), 20);
+    for id in ids {
+        // RFC 9562: 8-4-4-4-12 digits, version 4, variant 8 to b.
+        let (groups, digits): (Vec<_>, Vec<char>) = (id.split('-').collect(), id.chars().collect());
+        assert_eq!(groups.iter().map(|group| group.len()).collect::<Vec<_>>(), [8, 4, 4, 4, 12], "{id}");
+        assert!(groups.concat().chars().all(|c| matches!(c, '0'..='9' | 'a'..='f')), "{id}");
+        assert!(digits[14] == '4' && matches!(digits[19], '8' | '9' | 'a' | 'b'), "{id}");
+    }
 }
 
 /// Signs again what arrived, with the functions that the vectors pin.
