@@ -142,6 +142,9 @@ pub(crate) fn put_block_list(ctx: &Ctx<'_>, body: &[u8]) -> Outcome {
     let mut facts = facts(ctx, Plain::Ignored, &encryption)?;
     let stored_md5 = md5_header(ctx.head, "x-ms-blob-content-md5")?;
     let declared = Declared::of(ctx.head)?;
+    // [I]: before the list is read, so that one damaged on its way is told from one that is wrong.
+    let got = hashes(body, declared.wanted(ctx));
+    declared.verify(got.md5, got.crc64)?;
     let list = xml::parse(body, "BlockList")?;
     if list.children.len() > at_most(MAX_COMMITTED, ctx.lowered.blocks) {
         return Err(e::BLOCK_LIST_TOO_LONG.into());
@@ -158,8 +161,6 @@ pub(crate) fn put_block_list(ctx: &Ctx<'_>, body: &[u8]) -> Outcome {
         super::tier::writable(blob)?;
         encryption.opens(blob)?;
     }
-    let got = hashes(body, declared.wanted(ctx));
-    declared.verify(got.md5, got.crc64)?;
     let blocks = choose(&list, held.blobs.get(&ctx.blob))?;
 
     let (created, old_tier, old_lease) = match held.blob(&ctx.blob) {
