@@ -28,6 +28,7 @@ mod journal_figures;
 mod killed;
 mod landing;
 mod layers;
+mod model;
 mod moving_sources;
 mod names;
 mod promises;
