@@ -27,13 +27,13 @@ async fn each_fault_has_its_end() {
     let row = |rules, len, code, requests, said| Row { rules, len, code, requests, said };
     let rows = [
         row(&[], SMALL, 0, 1..=1, &[]),
-        row(&[], LARGE, 0, 5..=5, &[]),
+        row(&[], LARGE, 0, 6..=6, &[]),
         // What heals.
         row(&["nth=1,status=503/ServerBusy"], SMALL, 0, 2..=2, &["throttled"]),
         row(&["nth=1,status=500/InternalError"], SMALL, 0, 2..=2, &["server error"]),
         row(&["nth=1,reset=500"], SMALL, 0, 2..=2, &["connection"]),
-        row(&["op=PutBlock,nth=2,flip-request=9"], LARGE, 0, 6..=6, &["checksum"]),
-        row(&["op=PutBlockList,nth=1,drop"], LARGE, 0, 6..=6, &[]),
+        row(&["op=PutBlock,nth=2,flip-request=9"], LARGE, 0, 7..=7, &["checksum"]),
+        row(&["op=PutBlockList,nth=1,drop"], LARGE, 0, 7..=7, &[]),
         row(&["max-blob=500"], SMALL, 0, 4..=4, &[]),
         // What does not.
         row(
@@ -44,7 +44,7 @@ async fn each_fault_has_its_end() {
             &["no credential was sent", "hint: append a SAS to the URL"],
         ),
         row(&["status=403/AuthorizationFailure"], SMALL, 4, 1..=1, &["AuthorizationFailure", "firewall", "hint: "]),
-        row(&["status=403/AuthorizationPermissionMismatch"], LARGE, 4, 1..=4, &["lacks a right", "sp=cw"]),
+        row(&["status=403/AuthorizationPermissionMismatch"], LARGE, 4, 1..=5, &["lacks a right", "sp=cw"]),
         row(&["status=404/ContainerNotFound"], SMALL, 1, 1..=1, &["ContainerNotFound", "hint: "]),
         row(&["status=409/BlobImmutableDueToPolicy"], SMALL, 1, 1..=1, &["BlobImmutableDueToPolicy", "hint: "]),
         row(&["status=412/LeaseIdMissing"], SMALL, 1, 1..=1, &["LeaseIdMissing", "lease", "hint: "]),
@@ -55,7 +55,7 @@ async fn each_fault_has_its_end() {
         row(&["redirect=http://192.0.2.1/elsewhere"], SMALL, 1, 1..=1, &["http://192.0.2.1/elsewhere", "never followed"]),
         row(&["flip-request=9"], SMALL, 6, 2..=2, &["Md5Mismatch", "Crc64Mismatch"]),
         row(&["status=503/ServerBusy,retry-after=3600"], SMALL, 5, 1..=1, &["ServerBusy", "hint: "]),
-        row(&["max-block=50K"], LARGE, 1, 1..=4, &["RequestBodyTooLarge", "--block-size-mb"]),
+        row(&["max-block=50K"], LARGE, 1, 1..=5, &["RequestBodyTooLarge", "--block-size-mb"]),
     ];
     for Row { rules, len, code, requests, said } in rows {
         let mut world = World::new();

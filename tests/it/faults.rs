@@ -202,9 +202,9 @@ fn data_of(op: Op) -> u64 {
     }
 }
 
-/// Requests where nothing goes wrong.
+/// Requests where nothing goes wrong: of blocks one more that asks what an earlier try has left.
 fn least(op: Op) -> usize {
-    if matches!(op, PutBlock | PutBlockList) { BLOCKS + 1 } else { 1 }
+    if matches!(op, PutBlock | PutBlockList) { BLOCKS + 2 } else { 1 }
 }
 
 // semantics 5, 21, 24
@@ -284,7 +284,7 @@ async fn what_cannot_heal_fails_at_once_and_changes_nothing() {
             assert_eq!(error.kind(), kind, "{what}");
             // The fault's own request is the last one.
             let requests = match op {
-                PutBlock => 2,
+                PutBlock => 3,
                 op => least(op),
             };
             assert_eq!((went.requests, went.again, went.retries.len()), (requests, 0, 0), "{what}");
@@ -314,6 +314,12 @@ async fn what_stays_broken_is_given_up_after_ever_longer_pauses() {
             let armed = stage.arm(&format!("op={op:?},{fault}"));
             let went = stage.act(op).await;
             let what = format!("{fault} at {op:?}: {went:?}");
+            // Where the answer alone was lost every try had its effect: that of a commit is seen by looking.
+            if fault == "cut=head" && op == PutBlockList {
+                armed.remove();
+                assert!(went.result.is_ok() && stage.committed().await == after(op), "{what}");
+                continue;
+            }
             let error = went.result.as_ref().unwrap_err();
             assert_eq!((error.kind(), error.code()), (Kind::GaveUp, code), "{what}");
             let attempts = error.attempts().unwrap();
@@ -323,7 +329,6 @@ async fn what_stays_broken_is_given_up_after_ever_longer_pauses() {
             // Those that the brake held go over a tenth of its longest hold.
             assert!(attempts.elapsed <= limit + Duration::from_secs(6), "{what}");
             armed.remove();
-            // Where the answer alone was lost every try had its effect, and nobody was told.
             let there = if fault == "cut=head" && op != PutBlock { after(op) } else { Some(OLD.to_vec()) };
             assert!(stage.committed().await == there, "{what}");
         }
@@ -334,7 +339,9 @@ async fn what_stays_broken_is_given_up_after_ever_longer_pauses() {
         let armed = stage.arm(&format!("op={op:?},status=503/ServerBusy,retry-after=3600"));
         let went = stage.act(op).await;
         assert_eq!(went.result.as_ref().unwrap_err().kind(), Kind::GaveUp, "{op:?}: {went:?}");
-        assert_eq!((armed.hits(), went.took), (1, Duration::ZERO), "{op:?}: {went:?}");
+        // A commit is looked for, as long as that takes no more than moments.
+        let most = if op == PutBlockList { Duration::from_secs(10) } else { Duration::ZERO };
+        assert!(armed.hits() == 1 && went.took <= most, "{op:?}: {went:?}");
     }
 }
 
@@ -364,7 +371,7 @@ async fn lower_limits_are_met_by_other_means_or_named() {
         ("max-blob=5000", BLOCK, Ok(4)),
         ("max-block=5000", BLOCK * BLOCKS, Err((Kind::TooLarge, "RequestBodyTooLarge"))),
         ("max-blocks=2", BLOCK * BLOCKS, Err((Kind::Refused, "BlockListTooLong"))),
-        ("max-uncommitted=2", BLOCK * BLOCKS, Err((Kind::Conflict, "RequestEntityTooLargeBlockCountExceedsLimit"))),
+        ("max-uncommitted=2", BLOCK * BLOCKS, Err((Kind::Leftovers, "RequestEntityTooLargeBlockCountExceedsLimit"))),
     ];
     for (rule, len, expected) in rows {
         let stage = Stage::patient().await;
