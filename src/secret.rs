@@ -33,13 +33,14 @@ impl fmt::Display for Secret {
     }
 }
 
-/// A URL fit for messages, logs and reports: the value of every `sig` parameter and any userinfo are replaced by `REDACTED`.
+/// A URL fit for messages, logs and reports: signatures, keys and any userinfo are replaced by `REDACTED`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SafeUrl(String);
 
 impl SafeUrl {
     /// Takes the secrets out of a URL. Works on any text, parsable or not: every `sig` parameter (any case, also with an
-    /// escaped letter such as `%73ig`) loses its value, and `user:password@` before the host goes.
+    /// escaped letter such as `%73ig`) loses its value, as does the `AccountKey` of a connection string, and `user:password@`
+    /// before a host goes.
     pub fn new(url: &str) -> Self {
         SafeUrl(redact_query(&redact_userinfo(url)))
     }
@@ -51,24 +52,36 @@ impl fmt::Display for SafeUrl {
     }
 }
 
-fn redact_userinfo(url: &str) -> String {
-    let Some(start) = url.find("://").map(|i| i + 3) else { return url.to_owned() };
-    let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |i| start + i);
-    match url[start..end].rfind('@') {
-        Some(at) => format!("{}REDACTED{}", &url[..start], &url[start + at..]),
-        None => url.to_owned(),
+fn redact_userinfo(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("://").map(|i| i + 3) {
+        let end = rest[start..].find(['/', '?', '#', ' ', '"', '\'', '\n']).map_or(rest.len(), |i| start + i);
+        out.push_str(&rest[..start]);
+        match rest[start..end].rfind('@') {
+            Some(at) => {
+                out.push_str("REDACTED");
+                out.push_str(&rest[start + at..end]);
+            }
+            None => out.push_str(&rest[start..end]),
+        }
+        rest = &rest[end..];
     }
+    out + rest
 }
 
-fn redact_query(url: &str) -> String {
-    let mut out = String::with_capacity(url.len());
-    for (i, part) in url.split_inclusive(['?', '&', '#', ' ', '"', '\'', '\n']).enumerate() {
+/// What stands between the parts of a query, of a connection string, and of a sentence around them.
+const BETWEEN: [char; 8] = ['?', '&', '#', ';', ' ', '"', '\'', '\n'];
+
+fn redact_query(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for part in text.split_inclusive(BETWEEN) {
         let (body, delimiter) = match part.char_indices().next_back() {
-            Some((at, c)) if "?&# \"'\n".contains(c) => part.split_at(at),
+            Some((at, c)) if BETWEEN.contains(&c) => part.split_at(at),
             _ => (part, ""),
         };
         match body.split_once('=') {
-            Some((name, _)) if i > 0 && is_sig(name) => {
+            Some((name, _)) if is_secret(name) => {
                 out.push_str(name);
                 out.push_str("=REDACTED");
             }
@@ -79,10 +92,9 @@ fn redact_query(url: &str) -> String {
     out
 }
 
-/// Also where the URL comes from a web page's source, with `&amp;` for `&`.
-fn is_sig(name: &str) -> bool {
-    let name = name.rsplit_once(';').map_or(name, |(_, last)| last);
-    percent_encoding::percent_decode_str(name).decode_utf8_lossy().eq_ignore_ascii_case("sig")
+fn is_secret(name: &str) -> bool {
+    let name = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
+    name.eq_ignore_ascii_case("sig") || name.eq_ignore_ascii_case("AccountKey")
 }
 
 #[cfg(test)]
@@ -103,6 +115,12 @@ mod tests {
             ("http://user:pw@proxy:8080/x", "http://REDACTED@proxy:8080/x"),
             ("https://a/sig=not-a-parameter", "https://a/sig=not-a-parameter"),
             ("not a url", "not a url"),
+            ("sig=abc%3D&sp=r", "sig=REDACTED&sp=r"),
+            ("a 'http://u:p@h/x' and http://v:q@i", "a 'http://REDACTED@h/x' and http://REDACTED@i"),
+            (
+                "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=abc+/==;EndpointSuffix=x",
+                "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=REDACTED;EndpointSuffix=x",
+            ),
         ] {
             assert_eq!(SafeUrl::new(url).to_string(), safe);
         }
