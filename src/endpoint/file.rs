@@ -2,23 +2,28 @@
 //!
 //! Blocks of files on this machine's filesystems are mapped ([`mapped`](crate::endpoint::mapped)); everything else is read with
 //! positioned reads. Length, time of change and identity are taken from the descriptor the bytes come from, at open and again
-//! before the commit, so no mixture of an old and a new file is ever committed.
+//! before the commit, so no mixture of an old and a new file is ever committed. What the filesystem refuses for the moment is
+//! asked for again ([`patience`](crate::endpoint::patience)); a handle gone stale is opened again if the same file is there.
 
 use crate::chunks::Chunks;
+use crate::endpoint::glob::{self, Expanded, Match};
 use crate::endpoint::list_of_files::ListOfFiles;
 use crate::endpoint::mapped::{self, Filesystem};
 use crate::endpoint::name::shown;
+use crate::endpoint::patience::{Patience, is_stale, patiently_here, unreadable_as};
 use crate::endpoint::walk::{Rules, Walk};
-use crate::endpoint::{Facts, Found, Item, Listing, Reader, Same, Source, Task, glob};
+use crate::endpoint::{Facts, Found, Item, Listing, Reader, Same, Source, Task};
 use crate::error::{Error, Kind, Result};
+use bytes::Bytes;
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
+use tokio::sync::oneshot;
 
 /// Shortest piece that is mapped: below it, mapping and unmapping cost more than copying (9 us against 4 us for 4 KiB).
 const MAP_FROM: u64 = 1024 * 1024;
@@ -100,7 +105,7 @@ impl FileSource {
         Ok(FileReader {
             path: path.to_owned(),
             named: true,
-            file: Arc::new(file),
+            file: RwLock::new(Arc::new(file)),
             base: 0,
             opened,
             filesystem,
@@ -120,19 +125,35 @@ impl Source for FileSource {
                 return Ok(());
             }
             let (what, rules) = (self.what.clone(), self.rules);
-            let walked = tokio::task::spawn_blocking(move || walk(&what, rules, out)).await;
-            walked.map_err(|e| Error::new(Kind::Local, "cannot list the source").with_source(e))?
+            // A thread of its own: it waits for whoever takes what is listed, while others read for them.
+            let (done, walked) = oneshot::channel();
+            let thread = std::thread::Builder::new().name("listing".to_owned()).spawn(move || {
+                let _ = done.send(walk(&what, rules, out));
+            });
+            let failed = |e| Error::new(Kind::Local, "cannot list the source").with_source(e);
+            thread.map_err(failed)?;
+            walked.await.map_err(|_| failed(io::Error::other("the listing thread broke")))?
         })
     }
 
     fn open<'a>(&'a self, item: &'a Item) -> Task<'a, Result<Box<dyn Reader>>> {
         Box::pin(async move {
             let path = &item.source;
-            let file = if self.remote {
-                let owned = path.clone();
-                blocking(move || open(&owned)).await
-            } else {
-                open(path)
+            let mut patience = Patience::default();
+            let file = loop {
+                let opened = if self.remote {
+                    let owned = path.clone();
+                    blocking(move || open(&owned)).await
+                } else {
+                    open(path)
+                };
+                match opened {
+                    Ok(file) => break Ok(file),
+                    Err(error) => match patience.wait_after(error).await {
+                        Ok(()) => {}
+                        Err(error) => break Err(error),
+                    },
+                }
             };
             let file = file.map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => changed(path, "is gone since it was listed"),
@@ -158,12 +179,10 @@ fn walk(what: &What, rules: Rules, out: Listing) -> Result<()> {
         // Listed without a walk.
         What::One { .. } => ControlFlow::Continue(()),
         What::Tree { root, prefix } => walk.tree(root, prefix),
-        What::Pattern { pattern, prefix } => {
-            glob::expand(pattern).into_iter().try_for_each(|m| match super::name::usable(OsStr::new(&m.name)) {
-                Ok(name) => walk.thing(m.path.clone(), format!("{prefix}{name}"), m.kind),
-                Err(error) => walk.failed(&m.path, error),
-            })
-        }
+        What::Pattern { pattern, prefix } => glob::expand(pattern).into_iter().try_for_each(|expanded| match expanded {
+            Expanded::Match(Match { path, name, kind }) => walk.thing(path, format!("{prefix}{name}"), kind),
+            Expanded::Failed(path, error) => walk.failed(&path, error),
+        }),
         What::Listed { root, prefix, list } => list.walk(root, prefix, &mut walk)?,
     };
     // Nobody listening any more is no error of the listing.
@@ -184,11 +203,45 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send
 /// Whether there is a byte at `offset`. Files of /proc and the like have the length 0 and contents nevertheless; what is empty
 /// by its length is not believed to be, at the price of a system call.
 fn holds_more(file: &File, offset: u64) -> io::Result<bool> {
-    file.read_at(&mut [0], offset).map(|read| read > 0)
+    patiently_here(|| file.read_at(&mut [0], offset)).map(|read| read > 0)
+}
+
+/// Fills `buf`. As `read_exact_at` does, which would make an interrupted call again for ever.
+fn read_full(file: &File, mut buf: &mut [u8], mut offset: u64) -> io::Result<()> {
+    let mut patience = Patience::default();
+    while !buf.is_empty() {
+        match file.read_at(buf, offset) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => {
+                buf = &mut buf[read..];
+                offset += read as u64;
+            }
+            // Others are waited for by whoever may wait.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => drop(patience.after(error)?),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Reads exactly `len` bytes, into pieces no larger than [`MAP_FROM`]: where memory is short, small pieces are found sooner, and
+/// what is not found is an error instead of the end of the process.
+fn read_pieces(file: &File, offset: u64, len: usize) -> io::Result<Chunks> {
+    let mut chunks = Chunks::default();
+    let piece_len = usize::try_from(MAP_FROM).map_err(io::Error::other)?;
+    for at in (0..len).step_by(piece_len) {
+        let size = piece_len.min(len - at);
+        let mut piece = Vec::new();
+        piece.try_reserve_exact(size).map_err(|_| io::Error::from_raw_os_error(libc::ENOMEM))?;
+        piece.resize(size, 0);
+        read_full(file, &mut piece, offset + at as u64)?;
+        chunks.push(Bytes::from(piece));
+    }
+    Ok(chunks)
 }
 
 fn unreadable(path: &str, error: io::Error) -> Error {
-    Error::new(Kind::SourceUnreadable, format!("cannot read {}", shown(OsStr::new(path)))).with_source(error)
+    unreadable_as(format!("cannot read {}", shown(OsStr::new(path))), error)
 }
 
 fn changed(path: &str, how: &str) -> Error {
@@ -207,13 +260,14 @@ struct Identity {
 impl Identity {
     /// `None` if it is not a regular file.
     fn of(file: &File) -> io::Result<Option<Self>> {
-        let metadata = file.metadata()?;
-        Ok(metadata.is_file().then(|| Identity {
-            len: metadata.len(),
-            modified: metadata.modified().ok(),
-            device: metadata.dev(),
-            inode: metadata.ino(),
-        }))
+        let metadata = patiently_here(|| file.metadata())?;
+        Ok(metadata.is_file().then(|| Identity::from(&metadata)))
+    }
+}
+
+impl From<&Metadata> for Identity {
+    fn from(metadata: &Metadata) -> Self {
+        Identity { len: metadata.len(), modified: metadata.modified().ok(), device: metadata.dev(), inode: metadata.ino() }
     }
 }
 
@@ -223,7 +277,8 @@ pub(super) struct FileReader {
     path: String,
     /// Whether `path` is one, and not only words for what somebody else opened.
     named: bool,
-    file: Arc<File>,
+    /// Replaced by another handle of the same file when it goes stale.
+    file: RwLock<Arc<File>>,
     /// Where in the file the object begins.
     base: u64,
     opened: Identity,
@@ -244,7 +299,7 @@ impl FileReader {
         Ok(Some(FileReader {
             path: name.to_owned(),
             named: false,
-            file: Arc::new(file),
+            file: RwLock::new(Arc::new(file)),
             base: base.min(opened.len),
             opened,
             filesystem,
@@ -253,16 +308,54 @@ impl FileReader {
         }))
     }
 
+    fn file(&self) -> Arc<File> {
+        Arc::clone(&self.file.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Whether another file has the name now. A file whose name is gone is still whole, and nothing newer is there instead.
     fn replaced(&self) -> bool {
-        self.named
-            && std::fs::metadata(&self.path)
-                .is_ok_and(|there| (there.dev(), there.ino()) != (self.opened.device, self.opened.inode))
+        let Some(there) = std::fs::metadata(&self.path).ok().filter(|_| self.named) else { return false };
+        let there = Identity::from(&there);
+        // Some network filesystems make up numbers for files as they go: one that differs alone says nothing there.
+        (there.device, there.inode) != (self.opened.device, self.opened.inode)
+            && (self.filesystem != Filesystem::Other || (there.len, there.modified) != (self.opened.len, self.opened.modified))
+    }
+
+    /// Opens the file again after its handle went stale, and takes the new handle if it is the same file as before.
+    async fn reopen(&self) -> io::Result<()> {
+        let path = self.path.clone();
+        let file = blocking(move || open(&path)).await?;
+        if Identity::of(&file)? != Some(self.opened) {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "another file has taken its place"));
+        }
+        *self.file.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(file);
+        Ok(())
+    }
+
+    async fn fetch_patiently(&self, offset: u64, len: usize) -> io::Result<Chunks> {
+        let mut patience = Patience::default();
+        loop {
+            match self.fetch(offset, len).await {
+                Ok(data) => return Ok(data),
+                Err(error) => {
+                    let stale = is_stale(&error) && self.named;
+                    patience.wait_after(error).await?;
+                    if stale {
+                        self.reopen().await?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads once, in the way that suits the file.
+    async fn fetch(&self, offset: u64, len: usize) -> io::Result<Chunks> {
+        if len as u64 >= self.map_from { self.map(offset, len).await } else { self.pread(offset, len).await }
     }
 
     /// Maps, and falls back to reading where that is not possible.
     async fn map(&self, offset: u64, len: usize) -> io::Result<Chunks> {
-        let (file, cut_short) = (Arc::clone(&self.file), Arc::clone(&self.cut_short));
+        let (file, cut_short) = (self.file(), Arc::clone(&self.cut_short));
         let bytes = match self.filesystem {
             Filesystem::Memory => mapped::window(&file, offset, len, &cut_short),
             // Bringing the window in may wait for the disk; a runtime thread must not.
@@ -270,21 +363,21 @@ impl FileReader {
         };
         match bytes {
             Ok(bytes) => Ok(bytes.into()),
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => self.pread(offset, len).await,
+            // No way to map it, or no memory of that kind; or a page that is not to be had, and reading will tell why.
+            Err(error) if matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::UnexpectedEof) => {
+                self.pread(offset, len).await
+            }
             Err(error) => Err(error),
         }
     }
 
     async fn pread(&self, offset: u64, len: usize) -> io::Result<Chunks> {
-        let read = move |file: &File| {
-            let mut data = vec![0; len];
-            file.read_exact_at(&mut data, offset).map(|()| Chunks::from(data))
-        };
+        let read = move |file: &File| read_pieces(file, offset, len);
         // Small pieces of files on this machine come from its cache nearly always: a hand-over to another thread costs more.
         if self.filesystem != Filesystem::Other && len as u64 <= MAP_FROM {
-            return read(&self.file);
+            return read(&self.file());
         }
-        let file = Arc::clone(&self.file);
+        let file = self.file();
         blocking(move || read(&file)).await
     }
 }
@@ -302,7 +395,7 @@ impl Reader for FileReader {
             let size = usize::try_from(len)
                 .map_err(|e| Error::new(Kind::TooLarge, format!("cannot hold {len} bytes of {}", self.path)).with_source(e))?;
             let offset = self.base + offset;
-            let data = if len >= self.map_from { self.map(offset, size).await } else { self.pread(offset, size).await };
+            let data = self.fetch_patiently(offset, size).await;
             data.map_err(|error| match error.kind() {
                 io::ErrorKind::UnexpectedEof => changed(&self.path, "has become shorter while it was read"),
                 _ => unreadable(&self.path, error),
@@ -314,7 +407,10 @@ impl Reader for FileReader {
         if self.cut_short.load(Ordering::Acquire) {
             return Err(changed(&self.path, "has become shorter while it was read"));
         }
-        let now = Identity::of(&self.file).map_err(|e| unreadable(&self.path, e))?;
+        let now = Identity::of(&self.file()).map_err(|e| match is_stale(&e) {
+            true => changed(&self.path, "is gone from its server"),
+            false => unreadable(&self.path, e),
+        })?;
         match now {
             Some(now) if same == Same::Length && now.len >= self.opened.len => Ok(()),
             Some(now) if now.len != self.opened.len => {

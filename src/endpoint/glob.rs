@@ -2,9 +2,13 @@
 //!
 //! A part without a wildcard is taken as it is, so folders with odd names can stand before a pattern.
 
-use crate::endpoint::walk::join;
-use std::fs::{self, FileType};
-use std::path::Path;
+use crate::endpoint::name::usable;
+use crate::endpoint::patience::patiently_here;
+use crate::endpoint::walk::{join, unreadable};
+use crate::error::Error;
+use std::fs::{self, DirEntry, FileType};
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// Whether an argument that is no existing file is a pattern.
 pub(super) fn is_pattern(arg: &str) -> bool {
@@ -19,9 +23,17 @@ pub(super) struct Match {
     pub(super) kind: FileType,
 }
 
-/// Everything that matches, by name. Folders on the way that cannot be read match nothing; names that are not UTF-8 match
-/// nothing either.
-pub(super) fn expand(pattern: &str) -> Vec<Match> {
+/// What comes of a pattern.
+#[derive(Debug)]
+pub(super) enum Expanded {
+    /// It matches.
+    Match(Match),
+    /// It may hold matches and cannot be read, or would match under a name that no blob can have.
+    Failed(PathBuf, Error),
+}
+
+/// Everything that matches, by name. A folder that cannot be read is never one in which nothing matches.
+pub(super) fn expand(pattern: &str) -> Vec<Expanded> {
     let (root, rest) = match pattern.strip_prefix('/') {
         Some(rest) => ("/", rest),
         None => ("", pattern),
@@ -32,14 +44,14 @@ pub(super) fn expand(pattern: &str) -> Vec<Match> {
     found
 }
 
-fn descend(folder: &str, parts: &[&str], found: &mut Vec<Match>) {
+fn descend(folder: &str, parts: &[&str], found: &mut Vec<Expanded>) {
     let Some((part, rest)) = parts.split_first() else { return };
-    let names = if is_pattern(part) { matching(folder, part) } else { vec![(*part).to_owned()] };
+    let names = if is_pattern(part) { matching(folder, part, found) } else { vec![(*part).to_owned()] };
     for name in names {
         let path = join(folder, &name);
         if rest.is_empty() {
             if let Ok(metadata) = fs::symlink_metadata(&path) {
-                found.push(Match { kind: metadata.file_type(), path, name });
+                found.push(Expanded::Match(Match { kind: metadata.file_type(), path, name }));
             }
         } else if Path::new(&path).is_dir() {
             descend(&path, rest, found);
@@ -47,10 +59,27 @@ fn descend(folder: &str, parts: &[&str], found: &mut Vec<Match>) {
     }
 }
 
-fn matching(folder: &str, part: &str) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(if folder.is_empty() { "." } else { folder }) else { return Vec::new() };
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = names.filter(|name| matches(part, name)).collect();
+fn matching(folder: &str, part: &str, found: &mut Vec<Expanded>) -> Vec<String> {
+    let entries = patiently_here(|| fs::read_dir(if folder.is_empty() { "." } else { folder })?.collect::<io::Result<Vec<_>>>());
+    let entries = match entries {
+        Ok(entries) => entries,
+        // Gone, or a file by now: nothing in it matches.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Vec::new(),
+        Err(error) => {
+            found.push(Expanded::Failed(PathBuf::from(folder), unreadable(folder, error)));
+            return Vec::new();
+        }
+    };
+    let mut names = Vec::new();
+    for name in entries.iter().map(DirEntry::file_name) {
+        if !matches(part, &name.to_string_lossy()) {
+            continue;
+        }
+        match usable(&name) {
+            Ok(name) => names.push(name.to_owned()),
+            Err(error) => found.push(Expanded::Failed(Path::new(folder).join(&name), error)),
+        }
+    }
     names.sort_unstable();
     names
 }
@@ -105,6 +134,13 @@ mod tests {
         }
     }
 
+    fn name(expanded: Expanded) -> String {
+        match expanded {
+            Expanded::Match(Match { name, .. }) => name,
+            Expanded::Failed(path, error) => format!("{path:?}: {:?}", error.kind()),
+        }
+    }
+
     #[test]
     fn a_star_stays_within_one_name() {
         let dir = tempfile::tempdir().unwrap();
@@ -122,7 +158,7 @@ mod tests {
             ("[1]/none*", ""),
             ("none/*", ""),
         ] {
-            let names: Vec<String> = expand(&format!("{root}/{pattern}")).into_iter().map(|m| m.name).collect();
+            let names: Vec<String> = expand(&format!("{root}/{pattern}")).into_iter().map(name).collect();
             assert_eq!(names.join(" "), expected, "{pattern}");
         }
     }

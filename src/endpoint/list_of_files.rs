@@ -4,6 +4,7 @@
 //! line is otherwise taken as it is, spaces included.
 
 use crate::endpoint::name::{shown, usable};
+use crate::endpoint::patience::patiently_here;
 use crate::endpoint::walk::{Flow, Walk, join};
 use crate::error::{Error, Kind, Result};
 use std::ffi::OsStr;
@@ -29,7 +30,7 @@ impl ListOfFiles {
         let input: Box<dyn Read> = if self.from == "-" {
             Box::new(std::io::stdin())
         } else {
-            let file = File::open(&self.from).map_err(|error| {
+            let file = patiently_here(|| File::open(&self.from)).map_err(|error| {
                 let kind = match error.kind() {
                     std::io::ErrorKind::NotFound => Kind::SourceNotFound,
                     _ => Kind::SourceUnreadable,
@@ -65,7 +66,7 @@ fn one(entry: &[u8], root: &str, prefix: &str, walk: &mut Walk) -> Flow {
     let relative = parts.join("/");
     let path = join(root, &relative);
     // Named by the user, so a link is followed, as one that is the source itself.
-    match fs::metadata(&path) {
+    match patiently_here(|| fs::metadata(&path)) {
         Ok(metadata) => walk.thing(path, format!("{prefix}{relative}"), metadata.file_type()),
         Err(error) => {
             let kind = match error.kind() {

@@ -5,8 +5,7 @@
 //! address in a table of live windows, puts pages of zeros there, marks the file as changed, and lets the thread go on. An
 //! address that is not in the table goes to whoever handled SIGBUS before.
 //!
-//! Besides `crc64.rs` this is the only file of the crate with `unsafe` in it, so the question which filesystem a file is on is
-//! asked here as well.
+//! What else needs `unsafe` in this layer is here as well: the question which filesystem a file is on.
 
 use std::ffi::CString;
 use std::fs::File;

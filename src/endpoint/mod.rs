@@ -14,6 +14,7 @@ mod mapped;
 pub mod mime;
 mod name;
 pub mod open;
+mod patience;
 pub mod stdio;
 pub mod timed;
 pub mod walk;

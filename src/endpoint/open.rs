@@ -6,6 +6,7 @@ use crate::endpoint::file::{FileSource, ReadMode, What};
 use crate::endpoint::landing::{Ask, Landing, SourceKind, land, last_name};
 use crate::endpoint::list_of_files::ListOfFiles;
 use crate::endpoint::name::{shown, usable};
+use crate::endpoint::patience::patiently_here;
 use crate::endpoint::stdio::StdinSource;
 use crate::endpoint::walk::{FIFO, Rules, special};
 use crate::endpoint::{Source, glob};
@@ -150,7 +151,7 @@ fn local(arg: &str, opening: &Opening) -> Result<FileSource> {
     let rules = Rules { recursive: opening.recursive, follow: opening.follow_symlinks };
     let name = shown(OsStr::new(arg));
     // Follows links: one that is the source itself is what it points to.
-    let what = match fs::metadata(arg) {
+    let what = match patiently_here(|| fs::metadata(arg)) {
         Ok(metadata) if metadata.is_dir() => folder(arg, opening)?,
         Ok(metadata) if metadata.is_file() => {
             usable(OsStr::new(last_name(arg).unwrap_or(arg)))?;

@@ -5,9 +5,12 @@
 
 use crate::chunks::Chunks;
 use crate::endpoint::file::FileReader;
+use crate::endpoint::patience::unreadable_as;
 use crate::endpoint::{Facts, Found, Item, Listing, Reader, Same, Source, Task};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use bytes::Bytes;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::AsFd;
@@ -62,11 +65,31 @@ fn reader(mut input: File) -> Result<Box<dyn Reader>> {
             return Ok(Box::new(file));
         }
     }
-    Ok(Box::new(Pipe::new(input)?))
+    Ok(Box::new(Pipe::new(Waiting(input))?))
 }
 
 fn failed(error: io::Error) -> Error {
-    Error::new(Kind::SourceUnreadable, "cannot read standard input").with_source(error)
+    unreadable_as("cannot read standard input", error)
+}
+
+/// Waits for what is not there yet also where the descriptor says not to: whoever shares the pipe may have set that
+/// (`O_NONBLOCK` is a property of the pipe's end and not of a process).
+struct Waiting(File);
+
+impl Read for Waiting {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read(buf) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], None) {
+                        Ok(_) | Err(Errno::INTR) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                read => return read,
+            }
+        }
+    }
 }
 
 /// So many bytes are wanted, and where they go.
@@ -134,6 +157,7 @@ impl Reader for Pipe {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Kind;
     use std::io::Write;
 
     async fn all(reader: &dyn Reader, step: u64) -> Vec<u8> {
@@ -189,6 +213,21 @@ mod tests {
             assert_eq!(data, expected.as_bytes());
             reader.check_unchanged(Same::Whole).unwrap();
         }
+    }
+
+    #[tokio::test]
+    async fn a_pipe_that_does_not_wait_is_waited_for() {
+        let (mut stream, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        let reader = reader(File::from(std::os::fd::OwnedFd::from(theirs))).unwrap();
+        let reading = reader.read(0, 3);
+        tokio::pin!(reading);
+        // Asked for before there is anything.
+        assert!(std::future::poll_fn(|cx| std::task::Poll::Ready(reading.as_mut().poll(cx).is_pending())).await);
+        stream.write_all(b"abcd").unwrap();
+        assert_eq!(reading.await.unwrap().len(), 3);
+        drop(stream);
+        assert_eq!(reader.read(3, 3).await.unwrap().len(), 1);
     }
 
     #[tokio::test]

@@ -1,13 +1,17 @@
 //! Walks folders on a blocking thread and reports what it meets, in batches. Opens nothing and asks for no sizes: the kind of an
 //! entry comes with its name, at 0.3 us each.
 //!
-//! An unreadable folder is reported and never taken for an empty one.
+//! An unreadable folder is reported and never taken for an empty one. One whose reading is interrupted is read again, and what
+//! was reported before is not reported twice.
 
 use crate::endpoint::name::{shown, usable};
+use crate::endpoint::patience::{Patience, patiently_here, unreadable_as};
 use crate::endpoint::{Found, Item, Listing};
 use crate::error::{Error, Kind};
+use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs::{self, FileType, Metadata};
+use std::fs::{self, DirEntry, FileType, Metadata};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -67,7 +71,7 @@ impl Walk {
     /// Reports what is in a folder; names are `prefix` and the path within it. The folder itself may be a link.
     pub(super) fn tree(&mut self, root: &str, prefix: &str) -> Flow {
         let mut folders = Vec::new();
-        match self.enter(root, prefix, None, || fs::metadata(root)) {
+        match self.enter(root, prefix, None, || patiently_here(|| fs::metadata(root))) {
             Ok(Some(folder)) => folders.push(folder),
             Ok(None) => {}
             Err(error) => self.failed(root, unreadable(root, error))?,
@@ -100,34 +104,48 @@ impl Walk {
     }
 
     fn read(&mut self, folder: &Folder, folders: &mut Vec<Folder>) -> Flow {
-        let entries = match fs::read_dir(&folder.path) {
-            Ok(entries) => entries,
-            Err(error) => return self.failed(&folder.path, unreadable(&folder.path, error)),
-        };
-        for entry in entries {
-            let entry = match entry {
-                Ok(entry) => entry,
+        let (mut met, mut patience) = (Met::default(), Patience::default());
+        loop {
+            match self.read_on(folder, folders, &mut met) {
+                Ok(flow) => return flow,
                 // What was not read is unknown: the folder is named, and not tried for ever.
-                Err(error) => return self.failed(&folder.path, unreadable(&folder.path, error)),
-            };
+                Err(error) => match patience.after(error) {
+                    Ok(pause) => std::thread::sleep(pause),
+                    Err(error) => return self.failed(&folder.path, unreadable(&folder.path, error)),
+                },
+            }
+            met.start_over();
+        }
+    }
+
+    /// Reports what is in a folder and was not met before.
+    fn read_on(&mut self, folder: &Folder, folders: &mut Vec<Folder>, met: &mut Met) -> io::Result<Flow> {
+        for entry in fs::read_dir(&folder.path)? {
+            let entry = entry?;
             let name = entry.file_name();
-            let text = match usable(&name) {
-                Ok(text) => text,
-                Err(error) => {
-                    self.failed(Path::new(&folder.path).join(&name), error)?;
-                    continue;
-                }
-            };
-            let path = join(&folder.path, text);
-            match entry.file_type() {
-                Ok(kind) => {
-                    let target = [folder.prefix.as_str(), text].concat();
-                    self.meet(path, target, kind, folder.chain.as_ref(), folders)?;
-                }
-                Err(error) => self.failed(&path, unreadable(&path, error))?,
+            if !met.is_new(&name) {
+                continue;
+            }
+            if self.entry(folder, &entry, &name, folders).is_break() {
+                return Ok(Flow::Break(()));
             }
         }
-        Flow::Continue(())
+        Ok(Flow::Continue(()))
+    }
+
+    fn entry(&mut self, folder: &Folder, entry: &DirEntry, name: &OsStr, folders: &mut Vec<Folder>) -> Flow {
+        let text = match usable(name) {
+            Ok(text) => text,
+            Err(error) => return self.failed(Path::new(&folder.path).join(name), error),
+        };
+        let path = join(&folder.path, text);
+        match patiently_here(|| entry.file_type()) {
+            Ok(kind) => {
+                let target = [folder.prefix.as_str(), text].concat();
+                self.meet(path, target, kind, folder.chain.as_ref(), folders)
+            }
+            Err(error) => self.failed(&path, unreadable(&path, error)),
+        }
     }
 
     fn meet(
@@ -143,7 +161,7 @@ impl Walk {
             if !self.rules.follow {
                 return self.skipped(path, LINK);
             }
-            match fs::metadata(&path) {
+            match patiently_here(|| fs::metadata(&path)) {
                 Ok(metadata) => {
                     kind = metadata.file_type();
                     followed = Some(metadata);
@@ -164,7 +182,7 @@ impl Walk {
         if !self.rules.recursive {
             return self.skipped(path, FOLDER);
         }
-        let metadata = || followed.map_or_else(|| fs::metadata(&path), Ok);
+        let metadata = || followed.map_or_else(|| patiently_here(|| fs::metadata(&path)), Ok);
         match self.enter(&path, &format!("{target}/"), chain, metadata) {
             Ok(Some(folder)) => {
                 folders.push(folder);
@@ -224,6 +242,31 @@ impl Walk {
     }
 }
 
+/// The names of a folder met so far, by their hash: eight bytes a name, looked at only if the folder has to be read again. Two
+/// names of one folder share a hash of 64 bits with a chance of one in 36 million where there are a million names.
+#[derive(Default)]
+struct Met {
+    hasher: RandomState,
+    hashes: Vec<u64>,
+    before: HashSet<u64>,
+}
+
+impl Met {
+    fn is_new(&mut self, name: &OsStr) -> bool {
+        let hash = self.hasher.hash_one(name);
+        let new = self.before.is_empty() || !self.before.contains(&hash);
+        if new {
+            self.hashes.push(hash);
+        }
+        new
+    }
+
+    /// The folder is read from its beginning again.
+    fn start_over(&mut self) {
+        self.before.extend(&self.hashes);
+    }
+}
+
 /// Why something that is neither file, folder nor link is skipped.
 pub(super) fn special(kind: FileType) -> &'static str {
     if kind.is_fifo() {
@@ -241,6 +284,6 @@ pub(super) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() || folder.ends_with('/') { [folder, name].concat() } else { [folder, "/", name].concat() }
 }
 
-fn unreadable(path: &str, error: io::Error) -> Error {
-    Error::new(Kind::SourceUnreadable, format!("cannot read the folder {}", shown(OsStr::new(path)))).with_source(error)
+pub(super) fn unreadable(path: &str, error: io::Error) -> Error {
+    unreadable_as(format!("cannot read the folder {}", shown(OsStr::new(path))), error)
 }

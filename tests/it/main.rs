@@ -22,6 +22,7 @@ mod emulator_storage;
 mod engine;
 mod fault_cases;
 mod faults;
+mod faulty_files;
 mod fuzz;
 mod jobs;
 mod journal_figures;
