@@ -232,7 +232,7 @@ impl Target {
         if names.is_empty() {
             return true;
         }
-        context.out.note(|| format!("deleting the test data: {} files", names.len()));
+        context.out.note(&format!("deleting the test data: {} files", names.len()));
         let seen = context.signals.seen();
         let mut left: Vec<(String, Option<Error>)> = Vec::new();
         let mut rest = names.chunks(AT_ONCE);

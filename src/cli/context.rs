@@ -89,6 +89,14 @@ impl Signals {
         self.reached(1).await
     }
 
+    /// Does the work unless the first signal comes before it is done: then the work is dropped.
+    pub(crate) async fn unless_told<T>(&self, work: impl Future<Output = T>) -> Result<T, Which> {
+        tokio::select! {
+            done = work => Ok(done),
+            which = self.first() => Err(which),
+        }
+    }
+
     /// Waits until this many have come, and tells the last. Cancel-safe.
     pub(crate) async fn reached(&self, count: u32) -> Which {
         let mut receiver = self.0.clone();

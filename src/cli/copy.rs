@@ -11,8 +11,8 @@ use super::remote::{Remote, named, place, shown};
 use super::report::Recording;
 use super::report::file::ReportFile;
 use super::report::recorder::About;
-use super::settings::{Side, attributes, cap_bits_per_s, direction, told, tuning};
-use super::{dry_run, job};
+use super::settings::{Side, attributes, cap_bits_per_s, direction, said, told, tuning};
+use super::{dry_run, job, limits};
 use crate::attributes::Attributes;
 use crate::endpoint::blob::{BlobSink, ContentTypes};
 use crate::endpoint::file::ReadMode;
@@ -52,7 +52,10 @@ pub(crate) async fn run(args: &CopyArgs, mut origin: Option<Origin>, context: &C
     let container = target.container.clone().ok_or_else(|| {
         usage(format!("the destination {} names no container", shown(&to, &target, None)), "add CONTAINER to it, before any ?")
     })?;
-    let tuning = Tuning { on_change: args.on_change.into(), ..tuning(&args.sending, args.overwrite.into())? };
+    let mut tuning = Tuning { on_change: args.on_change.into(), ..tuning(&args.sending, args.overwrite.into())? };
+    if let Some(note) = limits::fit(&mut tuning, said(&args.sending), limits::address_space()) {
+        context.out.note(&note);
+    }
     let attributes = attributes(args)?;
     let prompt = prompt(args, &from, context)?;
     let report = report(args)?;
@@ -70,7 +73,11 @@ pub(crate) async fn run(args: &CopyArgs, mut origin: Option<Origin>, context: &C
     let stats = Arc::<Stats>::default();
     let client = remote.client_with(config(args, &stats, context))?;
     if args.create_container || matches!(to, Place::Dev { .. }) {
-        Container::new(&client, &container).create().await?;
+        let container = Container::new(&client, &container);
+        match context.signals.unless_told(container.create()).await {
+            Ok(made) => made?,
+            Err(which) => return Ok(which.into()),
+        };
     }
     let named = job::Named {
         source: source.describe(),

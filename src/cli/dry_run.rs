@@ -154,6 +154,8 @@ impl Totals {
             latency_p50_ms: None,
             latency_p99_ms: None,
             retries: std::collections::BTreeMap::new(),
+            source_changed: 0,
+            restarts: 0,
             peak_memory_bytes: None,
             anonymous_memory_bytes: None,
             failures: self

@@ -1,5 +1,6 @@
 //! Exit codes, in one place. `docs/semantics.md` lists them for people.
 
+use super::context::Which;
 use crate::error::{Error, Kind};
 use std::process::ExitCode;
 
@@ -81,6 +82,15 @@ impl Exit {
             many if many.contains(&Exit::Corrupt) => Exit::Corrupt,
             [one] if done == 0 => *one,
             _ => Exit::SomeFailed,
+        }
+    }
+}
+
+impl From<Which> for Exit {
+    fn from(signal: Which) -> Self {
+        match signal {
+            Which::Interrupt => Exit::Interrupted,
+            Which::Terminate => Exit::Terminated,
         }
     }
 }

@@ -230,12 +230,14 @@ fn said(meaning: &str, hint: &str) -> Option<Explained> {
     Some(Explained { meaning: Some(meaning.to_owned()), hint: Some(hint.to_owned()) })
 }
 
+const ON_CHANGE: &str = "run it again; --on-change retry does so by itself, --on-change snapshot is for files that grow";
+
 fn of_kind(kind: Kind) -> Explained {
     let (meaning, hint) = match kind {
         Kind::Usage => ("", "'blobjet --help' shows what can be said"),
         Kind::SourceNotFound => ("", "check the path; quote patterns so that the shell leaves them alone"),
         Kind::SourceUnreadable => ("", "check the permissions (ls -l) of the path and of the folders above it"),
-        Kind::SourceChanged => ("the file changed while it was being read; nothing of it was committed", "run it again"),
+        Kind::SourceChanged => ("the file changed while it was being read; nothing of it was committed", ON_CHANGE),
         Kind::Name => ("the service cannot store a blob of this name", "rename the file"),
         Kind::AccessRefused => ("", "check the credential and its rights"),
         Kind::ContainerNotFound => ("there is no such container", "check its name; --create-container makes it"),

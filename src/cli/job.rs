@@ -146,7 +146,8 @@ impl Ended {
         } else if self.progress.snapshot().listed == 0 && self.signal.is_none() {
             out.warn(&format!("nothing to transfer: {} has no files", self.named.source));
         }
-        let mut whole = summary(&self.id, end, exit.code(), self.elapsed, &self.progress, &self.stats);
+        let mut whole =
+            summary(&self.id, end, exit.code(), self.elapsed, (&self.progress, self.result.as_ref().err()), &self.stats);
         whole.resume = resume;
         if let Some(recorder) = self.recorder {
             whole.report = self.file.as_ref().map(|file| file.named().display().to_string());

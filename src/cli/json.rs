@@ -35,6 +35,8 @@ pub(crate) enum Event {
     Skipped { object: String, reason: String },
     /// Something the user should know.
     Warning { message: String },
+    /// What the program chose by itself.
+    Note { message: String },
     /// The command failed, or was never begun.
     Error {
         #[serde(flatten)]
@@ -159,6 +161,10 @@ pub(crate) struct Summary {
     pub(crate) latency_p99_ms: Option<f64>,
     /// Retries by cause; causes that did not occur are left out.
     pub(crate) retries: std::collections::BTreeMap<&'static str, u64>,
+    /// Objects that failed because their source changed.
+    pub(crate) source_changed: u64,
+    /// How often an object was sent anew because its source had changed.
+    pub(crate) restarts: u64,
     pub(crate) peak_memory_bytes: Option<u64>,
     pub(crate) anonymous_memory_bytes: Option<u64>,
     /// Failures grouped by cause.
@@ -298,6 +304,8 @@ mod tests {
             latency_p50_ms: Some(6.73),
             latency_p99_ms: Some(38.05),
             retries: BTreeMap::from([("throttled", 2)]),
+            source_changed: 0,
+            restarts: 0,
             peak_memory_bytes: Some(35_651_584),
             anonymous_memory_bytes: Some(9_437_184),
             failures: vec![Cause { count: 1, objects: vec!["./docs/a\tb".into()], error: bad_name() }],
@@ -361,6 +369,7 @@ mod tests {
             (7, Event::Failed { object: "./docs/a\tb".into(), error: bad_name() }),
             (7, Event::Skipped { object: "./docs/link".into(), reason: "symbolic link".into() }),
             (7, Event::Warning { message: "nothing to transfer: 'x*' has no files".into() }),
+            (7, Event::Note { message: "there are 200 MiB of address space under ulimit -v left".into() }),
             (7, Event::Error { error: refused(), exit_code: 4 }),
             (9, Event::Summary(Box::new(summary()))),
             (

@@ -50,17 +50,26 @@ fn available(meminfo: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The least `memory.max` of the control group and those above it (cgroups(7), version 2).
+/// The least limit of memory of the control group and those above it (cgroups(7); both versions may be there).
 fn group_limit(own: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
-    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
     let mut least = None;
-    let mut path = path.trim_end_matches('/');
-    loop {
-        let limit = read(&format!("/sys/fs/cgroup{path}/memory.max")).and_then(|text| text.trim().parse::<u64>().ok());
-        least = [least, limit].into_iter().flatten().min();
-        let Some((above, _)) = path.rsplit_once('/') else { return least };
-        path = above;
+    for line in own.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        let (mount, file) = match controllers {
+            "" => ("", "memory.max"),
+            some if some.split(',').any(|name| name == "memory") => ("/memory", "memory.limit_in_bytes"),
+            _ => continue,
+        };
+        let mut path = path.trim_end_matches('/');
+        loop {
+            let limit = read(&format!("/sys/fs/cgroup{mount}{path}/{file}")).and_then(|text| text.trim().parse::<u64>().ok());
+            least = [least, limit].into_iter().flatten().min();
+            let Some((above, _)) = path.rsplit_once('/') else { break };
+            path = above;
+        }
     }
+    least
 }
 
 #[cfg(test)]
@@ -80,10 +89,17 @@ mod tests {
                 "/sys/fs/cgroup/a/b/memory.max" => "max\n".to_owned(),
                 "/sys/fs/cgroup/a/memory.max" => "268435456\n".to_owned(),
                 "/sys/fs/cgroup/memory.max" => "536870912\n".to_owned(),
+                "/sys/fs/cgroup/memory/x/memory.limit_in_bytes" => "9223372036854771712\n".to_owned(),
+                "/sys/fs/cgroup/memory/memory.limit_in_bytes" => "134217728\n".to_owned(),
                 _ => return None,
             })
         };
-        for (own, limit) in [("0::/a/b\n", Some(256 << 20)), ("0::/\n", Some(512 << 20)), ("1:cpu:/x\n", None)] {
+        for (own, limit) in [
+            ("0::/a/b\n", Some(256 << 20)),
+            ("0::/\n", Some(512 << 20)),
+            ("4:memory:/x\n0::/\n", Some(128 << 20)),
+            ("1:cpu:/x\n", None),
+        ] {
             assert_eq!(group_limit(own, &read), limit, "{own}");
         }
     }

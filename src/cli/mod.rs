@@ -17,6 +17,7 @@ mod job;
 mod jobs;
 mod json;
 mod kept;
+mod limits;
 mod list;
 mod machine;
 mod make;
@@ -40,7 +41,7 @@ use crate::error::{Error, Kind, Result};
 use crate::rest::auth::Inputs;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
-use context::{Context, Signals, Which};
+use context::{Context, Signals};
 use entry::Origin;
 use exit::Exit;
 use kept::Kept;
@@ -53,6 +54,8 @@ use std::sync::Arc;
 
 /// Runs the command line of this process: never panics on what it is given, and prints why where it fails.
 pub fn main() -> ExitCode {
+    limits::leave_no_core();
+    std::panic::set_hook(Box::new(|panic| tell_panic(&panic.to_string())));
     let args: Vec<OsString> = std::env::args_os().collect();
     match std::panic::catch_unwind(|| run(&args)) {
         Ok(exit) => exit.into(),
@@ -67,6 +70,13 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// What a panic says, without signatures: what broke may have held one.
+fn tell_panic(text: &str) {
+    use std::io::Write;
+    let lines = text.lines().map(|line| printable(&crate::secret::SafeUrl::new(line).to_string()).into_owned());
+    let _ = writeln!(std::io::stderr().lock(), "{}", lines.collect::<Vec<_>>().join("\n"));
+}
+
 fn run(args: &[OsString]) -> Exit {
     let parsed = match parse(args) {
         Ok(parsed) => parsed,
@@ -78,10 +88,9 @@ fn run(args: &[OsString]) -> Exit {
     for flag in parsed.taken {
         tracing::debug!("--{flag} is taken for AzCopy's sake; nothing has to be done for it");
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match limits::runtime() {
         Ok(runtime) => runtime,
-        Err(e) => {
-            let error = Error::new(Kind::Local, "cannot start threads").with_source(e);
+        Err(error) => {
             out.error(Report::of(&error), Exit::SomeFailed);
             return Exit::SomeFailed;
         }
@@ -115,13 +124,7 @@ async fn command(cli: Cli, kept: Option<Kept>, out: Arc<Output>) -> Result<Exit>
 }
 
 async fn until_signal(context: &Context, work: impl Future<Output = Result<Exit>>) -> Result<Exit> {
-    tokio::select! {
-        result = work => result,
-        which = context.signals.first() => Ok(match which {
-            Which::Interrupt => Exit::Interrupted,
-            Which::Terminate => Exit::Terminated,
-        }),
-    }
+    context.signals.unless_told(work).await.unwrap_or_else(|which| Ok(which.into()))
 }
 
 /// A command line, understood.

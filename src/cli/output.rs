@@ -62,13 +62,6 @@ impl Output {
         if self.is_json() { self.stdout(&event_line(&event())) } else { self.stderr(&text()) }
     }
 
-    /// What is said about the work to people only: shown unless `quiet`, and not among lines of JSON.
-    pub(crate) fn note(&self, text: impl FnOnce() -> String) {
-        if self.level != Level::Quiet && !self.is_json() {
-            self.stderr(&text());
-        }
-    }
-
     /// The end of the work, on stdout unless `quiet`.
     pub(crate) fn summary(&self, text: impl FnOnce() -> String, event: impl FnOnce() -> Event) {
         if self.level == Level::Quiet {
@@ -81,6 +74,11 @@ impl Output {
     pub(crate) fn warn(&self, message: &str) {
         let message = SafeUrl::new(message).to_string();
         self.news(|| format!("warning: {}", printable(&message)), || Event::Warning { message: message.clone() });
+    }
+
+    /// What the program chose by itself, in one line.
+    pub(crate) fn note(&self, message: &str) {
+        self.news(|| format!("note: {message}"), || Event::Note { message: message.to_owned() });
     }
 
     /// Why the command failed. Shown at every level.

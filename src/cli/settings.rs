@@ -2,6 +2,7 @@
 //! is opened or sent.
 
 use super::copy_args::{CopyArgs, OnChangeArg, OverwriteArg};
+use super::limits::Said;
 use super::machine::Machine;
 use super::report::record::{Origin, Setting};
 use super::sending_args::{CheckArg, Concurrency, SendingArgs};
@@ -117,6 +118,15 @@ fn tuning_on(machine: &Machine, args: &SendingArgs, overwrite: Overwrite) -> Res
         ));
     }
     Ok(tuning)
+}
+
+/// Which of the settings that may bend to the machine the user has given.
+pub(crate) fn said(args: &SendingArgs) -> Said {
+    Said {
+        memory: args.memory.is_some(),
+        sizes: args.block_size_mb.is_some() || args.put_blob_size_mb.is_some(),
+        concurrency: args.concurrency != Concurrency::Auto,
+    }
 }
 
 impl From<OverwriteArg> for Overwrite {

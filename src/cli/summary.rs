@@ -4,6 +4,7 @@ use super::json::{Cause, LeftOut, Summary};
 use super::meter::{four_decimals, mbps};
 use super::render::{Report, printable};
 use super::verdict::Verdict;
+use crate::error::{Error, Kind};
 use crate::rest::stats::{RETRY_CAUSES, Stats};
 use crate::transfer::journal::FINISHED_EARLIER;
 use crate::transfer::progress::{NOT_STARTED, Progress, Snapshot};
@@ -45,13 +46,42 @@ pub(crate) fn as_a_whole(counts: &Snapshot, progress: &Progress) -> Snapshot {
     Snapshot { done: counts.done + earlier, skipped: counts.skipped.saturating_sub(earlier), ..*counts }
 }
 
+/// Failures by cause, those without a record of their own included: the object whose error ended the job, and what was given up
+/// half way then or when it was stopped.
+fn causes(progress: &Progress, failed: u64, ended_by: Option<&Error>) -> Vec<Cause> {
+    let groups = progress.failures();
+    let unrecorded = failed - groups.iter().map(|group| group.count).sum::<u64>().min(failed);
+    let mut causes: Vec<Cause> = groups
+        .iter()
+        .map(|group| Cause {
+            count: group.count,
+            objects: group.names.iter().take(NAMES_IN_JSON).cloned().collect(),
+            error: Report::of(&group.first),
+        })
+        .collect();
+    if unrecorded > 0 {
+        let stopped = || Report::of(&Error::new(Kind::Cancelled, "given up half way: the job was stopped"));
+        causes.push(Cause { count: unrecorded, objects: Vec::new(), error: ended_by.map_or_else(stopped, Report::of) });
+    }
+    causes
+}
+
 /// Puts the figures of a job together.
-pub(crate) fn summary(job_id: &str, end: End, exit_code: u8, elapsed: Duration, progress: &Progress, stats: &Stats) -> Summary {
+pub(crate) fn summary(
+    job_id: &str,
+    end: End,
+    exit_code: u8,
+    elapsed: Duration,
+    (progress, ended_by): (&Progress, Option<&Error>),
+    stats: &Stats,
+) -> Summary {
     let counts = progress.snapshot();
     let millis = |share: f64| stats.latency(share).map(|d| (d.as_secs_f64() * 1e5).round() / 100.0);
     let retries = RETRY_CAUSES.iter().copied().zip(stats.retries()).filter(|(_, count)| *count > 0).collect();
     let memory = Memory::read();
     let whole = as_a_whole(&counts, progress);
+    let failures = causes(progress, counts.failed, ended_by);
+    let changed = format!("{:?}", Kind::SourceChanged);
     Summary {
         job_id: job_id.to_owned(),
         status: status(end, whole.done, whole.failed, whole.skipped),
@@ -74,17 +104,11 @@ pub(crate) fn summary(job_id: &str, end: End, exit_code: u8, elapsed: Duration, 
         latency_p50_ms: millis(0.5),
         latency_p99_ms: millis(0.99),
         retries,
+        source_changed: failures.iter().filter(|cause| cause.error.kind == changed).map(|cause| cause.count).sum(),
+        restarts: counts.restarts,
         peak_memory_bytes: memory.map(|m| m.peak),
         anonymous_memory_bytes: memory.map(|m| m.anonymous),
-        failures: progress
-            .failures()
-            .iter()
-            .map(|group| Cause {
-                count: group.count,
-                objects: group.names.iter().take(NAMES_IN_JSON).cloned().collect(),
-                error: Report::of(&group.first),
-            })
-            .collect(),
+        failures,
         left_out: progress
             .skips()
             .iter()
@@ -137,7 +161,10 @@ pub(crate) fn text(s: &Summary) -> String {
     );
     push_figures(&mut out, s);
     for cause in &s.failures {
-        push_cause(&mut out, cause);
+        // The error that ended the job has been told.
+        if !cause.objects.is_empty() || cause.error.kind == format!("{:?}", Kind::Cancelled) {
+            push_cause(&mut out, cause);
+        }
     }
     for group in &s.left_out {
         out.push_str(&format!("\nskipped: {} x {}", group.count, printable(&group.reason)));
@@ -189,6 +216,9 @@ fn push_figures(out: &mut String, s: &Summary) {
     }
     let retries: Vec<String> = s.retries.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
     out.push_str(&format!("\nretries: {}", if retries.is_empty() { "none".to_owned() } else { retries.join(", ") }));
+    if s.source_changed + s.restarts > 0 {
+        out.push_str(&format!("\nsources that changed: {} failed, {} sent anew", s.source_changed, s.restarts));
+    }
     if let (Some(peak), Some(anonymous)) = (s.peak_memory_bytes, s.anonymous_memory_bytes) {
         out.push_str(&format!("\nmemory: {} at its peak, {} anonymous at the end", ByteCount(peak), ByteCount(anonymous)));
     }

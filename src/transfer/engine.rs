@@ -9,6 +9,7 @@ use crate::chunks::Chunks;
 use crate::endpoint::{BlockId, Finish, Found, Item, Limits, Payload, Reader, Receipt, Same, Sink, Source};
 use crate::error::{Error, Kind, Result};
 use crate::transfer::attempt::Attempt;
+use crate::transfer::audit::audit;
 use crate::transfer::block_id::{Fingerprint, Writer};
 use crate::transfer::budget::Budget;
 use crate::transfer::journal::{FINISHED_EARLIER, Finished};
@@ -121,13 +122,15 @@ pub async fn run(job: Job, progress: Arc<Progress>, stop: Stop) -> Result<Summar
                 Some(Ok(Ok(()))) => {}
                 Some(Ok(Err(error))) => break Err(error),
                 Some(Err(join)) => match join.try_into_panic() {
-                    Ok(panic) => std::panic::resume_unwind(panic),
+                    // What it says is on stderr; the job ends like any other, with its counts.
+                    Ok(_) => break Err(Error::new(Kind::Local, "blobjet has a bug: a part of the transfer broke")),
                     Err(join) => break Err(Error::new(Kind::Cancelled, "the transfer was stopped").with_source(join)),
                 },
             },
         }
     };
     lanes.stop().await;
+    let result = if stopped { result } else { result.and_then(|()| audit(&shared.progress.snapshot())) };
     shared.progress.settle(shared.queue.waiting());
     result.map(|()| Summary { counts: shared.progress.snapshot(), elapsed: start.elapsed(), stopped })
 }

@@ -10,7 +10,7 @@ use ::md5::{Digest, Md5};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
+use tokio::sync::oneshot;
 
 /// Bytes read at a time: one such window an object is in memory beside the budget.
 const WINDOW: u64 = 4 * 1024 * 1024;
@@ -59,20 +59,23 @@ pub(super) async fn of(data: &Chunks) -> Result<[u8; 16]> {
     Ok(Running::default().fed(data).await?.finish())
 }
 
-/// A hash under way on a blocking thread, reading the source beside the transfer. Dropping it makes the thread stop at the next
+/// A hash under way on a thread of its own (the runtime's must stay free for the reading it waits for), reading the source beside the transfer. Dropping it makes the thread stop at the next
 /// window.
 pub(super) struct Hashing {
-    task: Option<JoinHandle<Result<[u8; 16]>>>,
+    result: Option<oneshot::Receiver<Result<[u8; 16]>>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Hashing {
     /// Starts. Must be called inside a runtime.
-    pub(super) fn start(reader: Arc<dyn Reader>, len: u64) -> Self {
+    ///
+    /// # Errors
+    /// `Local` where no thread can be started.
+    pub(super) fn start(reader: Arc<dyn Reader>, len: u64) -> Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
         let runtime = Handle::current();
-        let task = tokio::task::spawn_blocking(move || {
+        let hash = move || {
             let mut hash = Running::default();
             let mut offset = 0;
             while offset < len {
@@ -84,8 +87,13 @@ impl Hashing {
                 offset += data.len();
             }
             Ok(hash.finish())
+        };
+        let (done, result) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("md5".to_owned()).spawn(move || {
+            let _ = done.send(hash());
         });
-        Hashing { task: Some(task), stop }
+        thread.map_err(|e| Error::new(Kind::Local, "cannot start a thread to hash the source").with_source(e))?;
+        Ok(Hashing { result: Some(result), stop })
     }
 
     /// Waits for the result.
@@ -93,8 +101,8 @@ impl Hashing {
     /// # Errors
     /// What reading the source failed with.
     pub(super) async fn finish(mut self) -> Result<[u8; 16]> {
-        let task = self.task.take().expect("only taken here, and self is consumed");
-        task.await.unwrap_or_else(|e| Err(Error::new(Kind::Local, "cannot hash the source").with_source(e)))
+        let result = self.result.take().expect("only taken here, and self is consumed");
+        result.await.unwrap_or_else(|e| Err(Error::new(Kind::Local, "cannot hash the source").with_source(e)))
     }
 }
 

@@ -4,6 +4,7 @@
 //! counts ([`progress`]) and stops when told ([`stop`]). It never sees a header, a status code or a URL.
 
 mod attempt;
+mod audit;
 pub mod block_id;
 pub mod budget;
 pub mod engine;

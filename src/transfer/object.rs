@@ -62,7 +62,7 @@ impl Object {
             staging: Staging::new(writer, replace),
             earlier: OnceCell::new(),
             staged: Mutex::new(Staged::of(Total { count: cut.count, bytes: cut.len })),
-            hashing: Mutex::new(put_md5.then(|| Hashing::start(Arc::clone(&reader), cut.len))),
+            hashing: Mutex::new(put_md5.then(|| Hashing::start(Arc::clone(&reader), cut.len)).transpose()?),
             content_md5: OnceCell::new(),
             rounds: AtomicU32::new(0),
             failed: AtomicBool::new(false),

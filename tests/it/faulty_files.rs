@@ -69,7 +69,7 @@ fn run(world: &World, emulator: &Emulator, container: &str, read: &str, faults: 
     command.output().unwrap().into()
 }
 
-// semantics 33
+// semantics 50
 #[tokio::test(flavor = "multi_thread")]
 async fn what_heals_is_tried_again_and_what_does_not_is_named() {
     if library().is_none() {

@@ -16,7 +16,11 @@ fn texts(dir: &Path, out: &mut String) {
 
 /// The numbers at the beginnings of list items, up to the exit codes.
 fn promised(text: &str) -> BTreeSet<u32> {
-    text.lines().filter_map(|line| line.split_once(". ")?.0.parse().ok()).collect()
+    let mut numbers = BTreeSet::new();
+    for number in text.lines().filter_map(|line| line.split_once(". ")?.0.parse().ok()) {
+        assert!(numbers.insert(number), "two promises have the number {number}");
+    }
+    numbers
 }
 
 /// The numbers after each `semantics `, also in lists: `semantics 3, 4`.

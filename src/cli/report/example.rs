@@ -69,6 +69,8 @@ pub(crate) fn record() -> RunRecord {
             latency_p50_ms: Some(6.73),
             latency_p99_ms: Some(38.05),
             retries: BTreeMap::from([("throttled", 9), ("connection", 4)]),
+            source_changed: 0,
+            restarts: 0,
             peak_memory_bytes: Some(139 << 20),
             anonymous_memory_bytes: Some(9 << 20),
             failures: vec![Cause {
