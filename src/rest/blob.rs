@@ -285,8 +285,9 @@ fn maybe_made_by_us(error: &Error) -> bool {
     exists && error.attempts().is_some()
 }
 
+/// Whether it was given up after several tries, of which one may have had its effect.
 fn gave_up(error: &Error) -> bool {
-    error.kind() == Kind::GaveUp
+    error.kind() == Kind::GaveUp && error.attempts().is_some()
 }
 
 fn has(there: &BlobProperties, data: &Chunks) -> bool {
