@@ -12,13 +12,14 @@ use crate::transfer::progress::Snapshot;
 /// # Errors
 /// `Local`, naming the figures, if they do not add up.
 pub(super) fn audit(counts: &Snapshot) -> Result<()> {
-    let Snapshot { listed, done, failed, skipped, bytes_known, bytes_sent, bytes_done, .. } = *counts;
+    let Snapshot { listed, done, failed, skipped, bytes_known, bytes_sent, bytes_resumed, bytes_done, .. } = *counts;
     if listed != done + failed + skipped {
         return Err(bug(format!("{listed} objects were found, {done} are done, {failed} failed and {skipped} were skipped")));
     }
+    let there = bytes_sent + bytes_resumed;
     // Of what failed or was skipped, some bytes may have been acknowledged.
-    if failed + skipped == 0 && (bytes_sent != bytes_done || bytes_known != bytes_done) {
-        let text = format!("{bytes_known} bytes were to be sent, {bytes_sent} were acknowledged and {bytes_done} are done");
+    if failed + skipped == 0 && (there != bytes_done || bytes_known != bytes_done) {
+        let text = format!("{bytes_known} bytes were to be sent, {there} were acknowledged and {bytes_done} are done");
         return Err(bug(text));
     }
     Ok(())
@@ -41,6 +42,8 @@ mod tests {
             (good, true),
             (Snapshot { done: 2, failed: 1, bytes_sent: 7, bytes_done: 6, ..good }, true),
             (Snapshot { done: 2, skipped: 1, bytes_sent: 6, bytes_done: 6, ..good }, true),
+            (Snapshot { bytes_sent: 5, bytes_resumed: 4, ..good }, true),
+            (Snapshot { bytes_resumed: 1, ..good }, false),
             (Snapshot { done: 2, ..good }, false),
             (Snapshot { skipped: 1, ..good }, false),
             (Snapshot { bytes_sent: 10, ..good }, false),
