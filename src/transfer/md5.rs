@@ -59,8 +59,8 @@ pub(super) async fn of(data: &Chunks) -> Result<[u8; 16]> {
     Ok(Running::default().fed(data).await?.finish())
 }
 
-/// A hash under way on a thread of its own (the runtime's must stay free for the reading it waits for), reading the source beside the transfer. Dropping it makes the thread stop at the next
-/// window.
+/// A hash under way on a thread of its own (the runtime's must stay free for the reading it waits for), reading the source beside
+/// the transfer. Dropping it makes the thread stop at the next window.
 pub(super) struct Hashing {
     result: Option<oneshot::Receiver<Result<[u8; 16]>>>,
     stop: Arc<AtomicBool>,

@@ -2,7 +2,7 @@
 //! committed by halves and nothing taken away. Moments come from what the service is asked and what the program prints.
 
 use crate::cli_support::{Ran, World};
-use crate::script::{Reply, Script, answer};
+use crate::script::{Reply, Script, Seen, answer, refusal};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -31,9 +31,11 @@ fn created() -> Reply {
 /// A service that has everything, and calls `at` with the number of each block it is sent.
 async fn service(at: impl Fn(u32) -> Reply + Send + Sync + 'static) -> Script {
     let blocks = AtomicU32::new(0);
-    Script::start(move |_, seen| match seen.target.contains("comp=block&") || seen.target.contains("comp=blocklist") {
-        true => at(blocks.fetch_add(1, Ordering::SeqCst)),
-        false => created(),
+    Script::start(move |_, seen| match seen.method.as_str() {
+        "PUT" if seen.target.contains("comp=block") => at(blocks.fetch_add(1, Ordering::SeqCst)),
+        // Nothing was staged before.
+        "GET" => refusal(404, "BlobNotFound"),
+        _ => created(),
     })
     .await
 }
@@ -93,7 +95,8 @@ fn copying(world: &World, source: &str, script: &Script) -> Command {
 /// Nothing was committed, and nothing was deleted: what is staged is there for the next run.
 fn assert_kept(script: &Script) {
     let seen = script.seen();
-    assert!(seen.iter().all(|seen| seen.method != "DELETE" && !seen.target.contains("comp=blocklist")));
+    let changes = |seen: &Seen| seen.method == "DELETE" || (seen.method == "PUT" && seen.target.contains("comp=blocklist"));
+    assert!(!seen.iter().any(changes));
 }
 
 // semantics 23

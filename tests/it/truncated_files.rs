@@ -51,6 +51,7 @@ async fn files_cut_short_under_load_neither_kill_nor_mix() {
         let mut held = store.lock().unwrap();
         let name = seen.target.split('?').next().unwrap().trim_start_matches("/devstoreaccount1/box/").to_owned();
         let reply = match parameter(&seen.target, "comp") {
+            _ if seen.method == "GET" => refusal(404, "BlobNotFound"),
             _ if seen.header("x-ms-content-crc64").is_some_and(|sum| sum != crc(&seen.body)) => refusal(400, "Crc64Mismatch"),
             Some("block") => {
                 let id = parameter(&seen.target, "blockid").unwrap().replace("%3D", "=").replace("%2B", "+").replace("%2F", "/");
