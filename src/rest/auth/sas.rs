@@ -100,6 +100,12 @@ fn check_signature(raw: &str) -> Result<()> {
             "copy the SAS from where it was made, or write %2B for each space",
         ));
     }
+    if !value.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(refused(
+            "the sig parameter of the SAS holds characters that no signature has",
+            "copy the SAS from where it was made; a mail or a document may have changed it",
+        ));
+    }
     if value.len() != 44 || !value.ends_with('=') {
         return Err(refused(
             &format!("the sig parameter of the SAS has {} characters where a whole one has 44", value.len()),
@@ -312,6 +318,7 @@ mod tests {
             ("", "no sig"),
             (&*format!("sv=1&sig={}", SIG.replace('+', " ")), "space"),
             (&*format!("sv=1&sig={}", SIG.replace('+', "%20")), "space"),
+            (&*format!("sig={}\u{e9}", &SIG[1..]), "no signature has"),
             (&*format!("sig={cut}"), "20 characters"),
             (&*format!("sig={SIG}&sig={SIG}"), "more than one"),
             (&*format!("sv=1\nsig={SIG}"), "control"),
