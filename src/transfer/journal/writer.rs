@@ -445,9 +445,16 @@ mod tests {
         let (journal, said) = start(dir.path(), keep, new(ID));
         let mut written = 0;
         while journal.is_on() {
-            let name = format!("d/{written}");
-            tell(&journal, &name, Some(&name), Outcome::Done { bytes: 1 });
-            written += 1;
+            for _ in 0..1000 {
+                let name = format!("d/{written}");
+                tell(&journal, &name, Some(&name), Outcome::Done { bytes: 1 });
+                written += 1;
+            }
+            // Not faster than it is written, or that would turn it off.
+            let mut state = journal.0.lock();
+            while !state.batch.is_empty() {
+                state = journal.0.progress.wait(state).unwrap();
+            }
         }
         tell(&journal, "d/z", Some("d/z"), Outcome::Done { bytes: 1 });
         assert!(!journal.end(ending("Completed", written, written, 0, 0)));
