@@ -12,8 +12,9 @@ use crate::rest::client::Check;
 use crate::rest::properties;
 use crate::secret::SafeUrl;
 use crate::transfer::plan::{OnChange, Overwrite, Tuning, first_lanes, memory_for, most_lanes};
-use crate::units::ByteCount;
+use crate::units::{ByteCount, MIB};
 use clap::ValueEnum as _;
+use std::num::NonZeroUsize;
 
 fn usage(what: impl Into<String>, advice: impl Into<String>) -> Error {
     Error::new(Kind::Usage, what).with_advice(advice)
@@ -109,7 +110,13 @@ fn tuning_on(machine: &Machine, args: &SendingArgs, overwrite: Overwrite) -> Res
     }
     tuning.memory = match args.memory {
         Some(memory) => memory.0,
-        None => memory_for(tuning.lanes, tuning.block_size, machine.memory / 4).max(largest.saturating_mul(2)),
+        None => {
+            let spare = match args.concurrency {
+                Concurrency::Fixed(_) => machine.memory / 4,
+                Concurrency::Auto => (machine.memory / 4).min(auto_memory(machine.cores)),
+            };
+            memory_for(tuning.lanes, tuning.block_size, spare).max(largest.saturating_mul(2))
+        }
     };
     if largest > tuning.memory {
         return Err(usage(
@@ -118,6 +125,12 @@ fn tuning_on(machine: &Machine, args: &SendingArgs, overwrite: Overwrite) -> Res
         ));
     }
     Ok(tuning)
+}
+
+/// Block data in memory at most where the number of requests is found, bytes: 14 blocks of 8 MiB a core. So many keep a core busy
+/// with answers 100 ms late, and without a bound a noisy machine takes up to 97 blocks where 12 do as well.
+fn auto_memory(cores: NonZeroUsize) -> u64 {
+    u64::try_from(cores.get()).unwrap_or(u64::MAX).saturating_mul(14 * 8 * MIB)
 }
 
 /// Which of the settings that may bend to the machine the user has given.
@@ -246,7 +259,6 @@ pub(crate) fn cap_bits_per_s(args: &SendingArgs) -> Option<u64> {
 mod tests {
     use super::*;
     use clap::Parser;
-    use std::num::NonZeroUsize;
 
     #[derive(Parser)]
     struct Line {
@@ -296,7 +308,7 @@ mod tests {
         let on = |machine: Machine, line| tuning_on(&machine, &args(line).sending, Overwrite::True).unwrap();
         let tuned = on(machine, "");
         let first = tuned.lanes_first.map(NonZeroUsize::get);
-        assert_eq!((first, tuned.lanes.get(), tuned.memory), (Some(12), 256, 1 << 30));
+        assert_eq!((first, tuned.lanes.get(), tuned.memory), (Some(12), 256, 224 << 20));
         // More requests at a time mean more blocks in memory, unless that was said.
         assert_eq!(on(machine, "--concurrency 40").memory, 320 << 20);
         assert_eq!(on(machine, "--put-blob-size-mb=2000").memory, 4000 << 20);
