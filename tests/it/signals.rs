@@ -216,7 +216,7 @@ async fn at_the_very_start() {
     for (signal, code) in BOTH.into_iter().cycle().take(20) {
         let (world, process) = (World::new(), Process::default());
         let script = service(|_| Reply::Silence).await;
-        let url = url(&script);
+        let url = format!("{}/f", url(&script));
         // The container is asked for first, and nobody answers.
         let mut command = world.command(&["copy", "-", &url, "--create-container"]);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
