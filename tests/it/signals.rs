@@ -215,8 +215,8 @@ async fn while_a_list_or_standard_input_says_nothing() {
 async fn at_the_very_start() {
     for (signal, code) in BOTH.into_iter().cycle().take(20) {
         let (world, process) = (World::new(), Process::default());
-        let script = service(|_| Reply::Silence).await;
-        let url = format!("{}/f", url(&script));
+        let script = Script::start(|_, _| Reply::Silence).await;
+        let url = url(&script) + "/f";
         // The container is asked for first, and nobody answers.
         let mut command = world.command(&["copy", "-", &url, "--create-container"]);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
