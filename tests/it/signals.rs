@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM at every stage of a job, with and without a terminal: the exit code, the summary as the last line, nothing
+//! SIGINT and SIGTERM at the stages of a job, with and without a terminal: the exit code, the summary as the last line, nothing
 //! committed by halves and nothing taken away. Moments come from what the service is asked and what the program prints.
 
 use crate::cli_support::{Ran, World};
@@ -6,7 +6,6 @@ use crate::script::{Reply, Script, Seen, answer, refusal};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -207,23 +206,6 @@ async fn while_a_list_or_standard_input_says_nothing() {
             assert_eq!(running.end().0, code, "{source:?}");
             assert_eq!(script.count(), 0);
         }
-    }
-}
-
-/// From the first instruction on: it dies of the signal, or says that it was told to stop.
-#[tokio::test(flavor = "multi_thread")]
-async fn at_the_very_start() {
-    for (signal, code) in BOTH.into_iter().cycle().take(20) {
-        let (world, process) = (World::new(), Process::default());
-        let script = Script::start(|_, _| Reply::Silence).await;
-        let url = url(&script) + "/f";
-        // The container is asked for first, and nobody answers.
-        let mut command = world.command(&["copy", "-", &url, "--create-container"]);
-        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        process.0.set(child.id()).unwrap();
-        process.tell(signal);
-        let status = child.wait_with_output().unwrap().status;
-        assert!(status.code() == Some(code) || status.signal() == Some(signal.as_raw()), "{status:?}");
     }
 }
 
