@@ -12,11 +12,11 @@ use crate::transfer::progress::Snapshot;
 /// # Errors
 /// `Local`, naming the figures, if they do not add up.
 pub(super) fn audit(counts: &Snapshot) -> Result<()> {
-    let Snapshot { listed, done, failed, skipped, bytes_known, bytes_sent, bytes_resumed, bytes_done, .. } = *counts;
+    let Snapshot { listed, done, failed, skipped, bytes_known, bytes_done, .. } = *counts;
     if listed != done + failed + skipped {
         return Err(bug(format!("{listed} objects were found, {done} are done, {failed} failed and {skipped} were skipped")));
     }
-    let there = bytes_sent + bytes_resumed;
+    let there = counts.bytes_there();
     // Of what failed or was skipped, some bytes may have been acknowledged.
     if failed + skipped == 0 && (there != bytes_done || bytes_known != bytes_done) {
         let text = format!("{bytes_known} bytes were to be sent, {there} were acknowledged and {bytes_done} are done");

@@ -1,5 +1,5 @@
-//! Runs a job: one task lists, the lanes move; how many there are is up to [`lanes`](crate::transfer::lanes). Each lane takes a block of an object already started, or else the
-//! next object; so one large object keeps as many lanes busy as many small ones do.
+//! Runs a job: one task lists, the lanes move; how many there are is up to [`lanes`](crate::transfer::lanes). Each lane takes a
+//! block of an object already started, or else the next object; so one large object keeps as many lanes busy as many small ones do.
 //!
 //! Nothing is spawned per object or block. The lanes belong to [`run`] and end with it: dropping its future stops them. What
 //! may be in memory is taken from the budget before it is read.

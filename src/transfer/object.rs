@@ -19,7 +19,7 @@ use crate::transfer::staged::{Staged, Total};
 use crate::transfer::staging::Staging;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::OnceCell;
 
 /// How often lost blocks are sent again before an object is given up: each time, another writer has committed in between.
@@ -41,7 +41,7 @@ pub(super) struct Object {
     earlier: OnceCell<Earlier>,
     staged: Mutex<Staged>,
     hashing: Mutex<Option<Hashing>>,
-    content_md5: OnceCell<[u8; 16]>,
+    content_md5: OnceLock<[u8; 16]>,
     /// Commits that found blocks gone.
     rounds: AtomicU32,
     failed: AtomicBool,
@@ -63,7 +63,7 @@ impl Object {
             earlier: OnceCell::new(),
             staged: Mutex::new(Staged::of(Total { count: cut.count, bytes: cut.len })),
             hashing: Mutex::new(put_md5.then(|| Hashing::start(Arc::clone(&reader), cut.len)).transpose()?),
-            content_md5: OnceCell::new(),
+            content_md5: OnceLock::new(),
             rounds: AtomicU32::new(0),
             failed: AtomicBool::new(false),
             attempt,
@@ -211,7 +211,7 @@ impl Object {
         let hashing = self.hashing.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(hashing) = hashing {
             let hash = hashing.finish().await?;
-            self.content_md5.get_or_init(|| std::future::ready(hash)).await;
+            self.content_md5.get_or_init(|| hash);
         }
         let content_md5 = self.content_md5.get().copied();
         self.reader.check_unchanged(shared.same())?;
