@@ -5,7 +5,7 @@
 
 use super::context::Context;
 use super::deletes::delete_all;
-use super::entry::Origin as JobOrigin;
+use super::entry::Origin;
 use super::exit::Exit;
 use super::job;
 use super::options::boolean;
@@ -13,10 +13,10 @@ use super::remote::{Remote, named, place, shown};
 use super::render::Report;
 use super::report::Recording;
 use super::report::file::ReportFile;
-use super::report::record::{Origin, Setting};
+use super::report::record::Setting;
 use super::report::recorder::About;
 use super::sending_args::SendingArgs;
-use super::settings::{cap_bits_per_s, told_of_sending, tuning};
+use super::settings::{cap_bits_per_s, setting, told_of_sending, tuning};
 use crate::attributes::{Attributes, Replace};
 use crate::chunks::Chunks;
 use crate::endpoint::blob::{BlobSink, ContentTypes};
@@ -151,21 +151,15 @@ pub(crate) async fn run(args: &BenchArgs, context: &Context) -> Result<Exit> {
         },
         error_on_no_transfer: false,
         keep_jobs: 0,
-        origin: Some(JobOrigin::Unkept(id)),
+        origin: Some(Origin::Unkept(id)),
         // What becomes of the data is told where they are deleted.
         told_when_stopped: false,
     };
     let recording = Recording {
         about: About {
-            command: job::command_line(),
-            source: named.source.clone(),
-            destination: named.destination.clone(),
             settings: settings(args, &tuning),
-            cap_mbps: args.sending.cap_mbps.filter(|cap| *cap > 0.0),
-            put_md5: tuning.put_md5,
-            tuned: tuning.lanes_first.is_some(),
             service_inside: embedded || matches!(to, Some(Place::Dev { .. })),
-            reading_ns: Arc::default(),
+            ..About::new(&named, &args.sending, &tuning)
         },
         file,
     };
@@ -212,15 +206,12 @@ fn config(args: &BenchArgs, stats: &Arc<Stats>, context: &Context) -> Config {
 
 fn settings(args: &BenchArgs, tuning: &crate::transfer::plan::Tuning) -> Vec<Setting> {
     let mut all = told_of_sending(&args.sending, tuning);
-    let asked = |asked| if asked { Origin::Flag } else { Origin::Default };
-    for (name, value, origin) in [
-        ("file-count", args.file_count.to_string(), asked(args.file_count != 100)),
-        ("size-per-file", args.size_per_file.to_string(), asked(args.size_per_file != ByteCount(250 << 20))),
-        ("number-of-folders", args.number_of_folders.to_string(), asked(args.number_of_folders != 0)),
-        ("delete-test-data", args.delete_test_data.to_string(), asked(!args.delete_test_data)),
-    ] {
-        all.push(Setting { name, value, origin });
-    }
+    all.extend([
+        setting("file-count", args.file_count.to_string(), args.file_count != 100),
+        setting("size-per-file", args.size_per_file.to_string(), args.size_per_file != ByteCount(250 << 20)),
+        setting("number-of-folders", args.number_of_folders.to_string(), args.number_of_folders != 0),
+        setting("delete-test-data", args.delete_test_data.to_string(), !args.delete_test_data),
+    ]);
     all
 }
 

@@ -89,15 +89,9 @@ pub(crate) async fn run(args: &CopyArgs, mut origin: Option<Origin>, context: &C
     };
     let recording = report.map(|file| Recording {
         about: About {
-            command: job::command_line(),
-            source: named.source.clone(),
-            destination: named.destination.clone(),
             settings: told(args, &tuning),
-            cap_mbps: args.sending.cap_mbps.filter(|cap| *cap > 0.0),
-            put_md5: tuning.put_md5,
-            tuned: tuning.lanes_first.is_some(),
             service_inside: matches!(to, Place::Dev { .. }),
-            reading_ns: Arc::default(),
+            ..About::new(&named, &args.sending, &tuning)
         },
         file: Some(file),
     });

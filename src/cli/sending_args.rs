@@ -60,6 +60,13 @@ fn concurrency(text: &str) -> Result<Concurrency, String> {
     }
 }
 
+impl SendingArgs {
+    /// The cap on the rate, megabits a second; 0 is none, as with AzCopy.
+    pub(crate) fn cap(&self) -> Option<f64> {
+        self.cap_mbps.filter(|rate| *rate > 0.0)
+    }
+}
+
 fn megabits(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if rate.is_finite() && (0.0..1e9).contains(&rate) => Ok(rate),

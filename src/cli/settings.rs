@@ -228,7 +228,7 @@ pub(crate) fn told(args: &CopyArgs, tuning: &Tuning) -> Vec<Setting> {
 /// The part of it that every command that sends has.
 pub(crate) fn told_of_sending(args: &SendingArgs, tuning: &Tuning) -> Vec<Setting> {
     let check = args.check.to_possible_value().map(|value| value.get_name().to_owned());
-    let cap = args.cap_mbps.filter(|cap| *cap > 0.0).map_or("none".to_owned(), |cap| format!("{cap} Mb/s"));
+    let cap = args.cap().map_or("none".to_owned(), |cap| format!("{cap} Mb/s"));
     let lanes = match tuning.lanes_first {
         Some(_) => format!("auto, at most {}", tuning.lanes),
         None => tuning.lanes.to_string(),
@@ -244,13 +244,14 @@ pub(crate) fn told_of_sending(args: &SendingArgs, tuning: &Tuning) -> Vec<Settin
     ]
 }
 
-fn setting(name: &'static str, value: String, asked: bool) -> Setting {
+/// What is told of one setting.
+pub(crate) fn setting(name: &'static str, value: String, asked: bool) -> Setting {
     Setting { name, value, origin: if asked { Origin::Flag } else { Origin::Default } }
 }
 
-/// `--cap-mbps` in bits a second; 0 is no cap, as with AzCopy.
+/// `--cap-mbps` in bits a second.
 pub(crate) fn cap_bits_per_s(args: &SendingArgs) -> Option<u64> {
-    let rate = args.cap_mbps.filter(|rate| *rate > 0.0)?;
+    let rate = args.cap()?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the option takes 0 to 1e9")]
     Some(((rate * 1e6) as u64).max(1))
 }

@@ -1,12 +1,15 @@
 //! Watches a run while it runs, and makes its record in the end. What it keeps is bounded, whatever the run is.
 
+use super::super::job::{Named, command_line};
 use super::super::json::Summary;
+use super::super::sending_args::SendingArgs;
 use super::super::verdict::{Measured, judge};
 use super::host::{self, Ticks};
 use super::objects::Objects;
 use super::record::{Latency, LatencyBucket, Percentile, RunRecord, SCHEMA, Setting, Slot, Usage};
 use super::timeline::{Reading, Recorded};
 use crate::rest::stats::Stats;
+use crate::transfer::plan::Tuning;
 use crate::transfer::progress::{Observer, Progress};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -32,6 +35,23 @@ pub(crate) struct About {
     pub(crate) service_inside: bool,
     /// Nanoseconds all lanes together spent reading the source, as far as they are counted.
     pub(crate) reading_ns: Arc<AtomicU64>,
+}
+
+impl About {
+    /// Of a job to another process's service. What to tell of its settings is up to the command.
+    pub(crate) fn new(named: &Named, args: &SendingArgs, tuning: &Tuning) -> About {
+        About {
+            command: command_line(),
+            source: named.source.clone(),
+            destination: named.destination.clone(),
+            settings: Vec::new(),
+            cap_mbps: args.cap(),
+            put_md5: tuning.put_md5,
+            tuned: tuning.lanes_first.is_some(),
+            service_inside: false,
+            reading_ns: Arc::default(),
+        }
+    }
 }
 
 /// See the module's text.
