@@ -207,9 +207,17 @@ fn shared_access_signatures() {
         let wire = token.expose();
         assert!(wire.bytes().all(|byte| byte.is_ascii_graphic()), "{wire}");
         assert_eq!(Token::parse(wire).unwrap().expose(), wire);
-        let signature = shared_key::decode_query(wire).into_iter().find(|(name, _)| name == "sig").map(|(_, value)| value);
-        let signature = signature.filter(|value| value.len() > 8).unwrap();
-        assert!(!format!("{token:?}").contains(&signature));
+        // With another signature it must look the same. That its text is not there says less: chance edits may have made it a
+        // part of another field, which is shown.
+        let parts = wire.split('&').map(|part| {
+            let decoded = shared_key::decode_query(part);
+            match part.split_once('=') {
+                Some((name, _)) if decoded[0].0.eq_ignore_ascii_case("sig") => format!("{name}={}%3D", "A".repeat(43)),
+                _ => part.to_owned(),
+            }
+        });
+        let other = Token::parse(&parts.collect::<Vec<_>>().join("&")).unwrap();
+        assert_eq!(format!("{token:?}"), format!("{other:?}"));
         let _ = format!("{:?}", token.fields());
     });
 }
