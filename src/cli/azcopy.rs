@@ -3,7 +3,8 @@
 //! None is ever taken and ignored where the user would have wanted something to happen. `docs/from-azcopy.md` says the same for
 //! people, and a test keeps the two together.
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use super::options::Switch;
+use clap::{Arg, ArgMatches, Command};
 
 /// What becomes of a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,12 +90,11 @@ pub(crate) fn add_taken(command: Command) -> Command {
 
 fn add(command: Command, which: impl Fn(&str) -> bool) -> Command {
     FLAGS.iter().filter(|(name, _)| which(name)).fold(command, |command, (name, verdict)| {
-        let arg = Arg::new(*name).long(*name).hide(true).action(ArgAction::Set);
+        let arg = Arg::new(*name).long(*name).hide(true);
         match verdict {
             Verdict::Refused(_) => command,
-            Verdict::Switch => command.arg(
-                arg.num_args(0..=1).require_equals(true).default_missing_value("true").value_parser(super::options::boolean),
-            ),
+            // Without a default, so that it tells whether it was given.
+            Verdict::Switch => command.arg(arg.switch(false).default_value(None)),
             Verdict::Value([]) => command.arg(arg),
             Verdict::Value(values) => command.arg(arg.ignore_case(true).value_parser(values.to_vec())),
         }

@@ -8,7 +8,7 @@ use super::deletes::delete_all;
 use super::entry::Origin;
 use super::exit::Exit;
 use super::job;
-use super::options::boolean;
+use super::options::Switch;
 use super::remote::{Remote, named, place, shown};
 use super::render::Report;
 use super::report::Recording;
@@ -32,7 +32,7 @@ use crate::rest::stats::Stats;
 use crate::transfer::engine::Job;
 use crate::transfer::plan::{Overwrite, plan};
 use crate::units::ByteCount;
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{Args, ValueEnum};
 use std::sync::Arc;
 
 const EXAMPLES: &str = "\
@@ -74,7 +74,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) number_of_folders: u64,
     /// Delete the data in the end (default true)
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long, switch = true)]
     pub(crate) delete_test_data: bool,
     #[command(flatten)]
     pub(crate) sending: SendingArgs,

@@ -1,8 +1,8 @@
 //! The options of `copy`, with AzCopy's names.
 
-use super::options::boolean;
+use super::options::Switch;
 use super::sending_args::SendingArgs;
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{Args, ValueEnum};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,13 +29,13 @@ pub(crate) struct CopyArgs {
     pub(crate) destination: Option<String>,
 
     /// Take folders with all that is under them
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long, switch = false)]
     pub(crate) recursive: bool,
     /// Put a folder under its own name (default true)
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long, switch = true)]
     pub(crate) as_subdir: bool,
     /// Show what would go where, and send nothing
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long, switch = false)]
     pub(crate) dry_run: bool,
     /// true, false, prompt or ifSourceNewer
     #[arg(long, value_enum, ignore_case = true, default_value_t = OverwriteArg::True, hide_possible_values = true, value_name = "HOW")]
@@ -44,16 +44,16 @@ pub(crate) struct CopyArgs {
     #[arg(long, value_enum, ignore_case = true, default_value_t = OnChangeArg::Fail, hide_possible_values = true, value_name = "HOW")]
     pub(crate) on_change: OnChangeArg,
     /// Create the container if it is not there
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long, switch = false)]
     pub(crate) create_container: bool,
     /// Follow symbolic links in folders
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long, switch = false)]
     pub(crate) follow_symlinks: bool,
     /// Take only what this file names, one path within SOURCE a line; - reads the list from stdin
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) list_of_files: Option<String>,
     /// The list of files is separated by NUL, as find -print0 writes it
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL", hide_short_help = true)]
+    #[arg(long, switch = false, hide_short_help = true)]
     pub(crate) list_of_files_nul: bool,
     /// What source and destination are, e.g. LocalBlob or PipeBlob; checked against what they are
     #[arg(long, value_name = "PAIR", hide_short_help = true)]
@@ -62,7 +62,7 @@ pub(crate) struct CopyArgs {
     #[arg(long, value_name = "N", default_value_t = 100, hide_short_help = true)]
     pub(crate) keep_jobs: usize,
     /// Exit with 9 if nothing was transferred
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL", hide_short_help = true)]
+    #[arg(long, switch = false, hide_short_help = true)]
     pub(crate) error_on_no_transfer: bool,
 
     #[command(flatten)]
@@ -75,7 +75,7 @@ pub(crate) struct CopyArgs {
     #[arg(long, value_name = "TYPE")]
     pub(crate) content_type: Option<String>,
     /// Leave the content type to the service
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL", hide_short_help = true)]
+    #[arg(long, switch = false, hide_short_help = true)]
     pub(crate) no_guess_mime_type: bool,
     /// Content-Encoding, stored with the blob
     #[arg(long, value_name = "TEXT", hide_short_help = true)]

@@ -3,14 +3,14 @@
 use super::context::Context;
 use super::exit::Exit;
 use super::json::Event;
-use super::options::boolean;
+use super::options::Switch;
 use super::remote::{Remote, place};
 use super::render::printable;
 use crate::error::{Error, Kind, Result};
 use crate::rest::client::Client;
 use crate::rest::container::{Container, ListOptions, list_containers};
 use crate::units::ByteCount;
-use clap::{ArgAction, Args};
+use clap::Args;
 
 /// Arguments of `list`.
 #[derive(Debug, Clone, Args)]
@@ -18,10 +18,10 @@ pub(crate) struct ListArgs {
     /// Account, container, or container with a prefix: https://, az:// or dev:// URL
     pub(crate) url: String,
     /// Sizes as plain numbers of bytes
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long, switch = false)]
     pub(crate) machine_readable: bool,
     /// Count blobs and bytes at the end
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long, switch = false)]
     pub(crate) running_tally: bool,
 }
 

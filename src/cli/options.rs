@@ -1,7 +1,7 @@
 //! The command line: commands, options all of them share, and how values are read.
 //!
-//! Booleans are written as AzCopy's are: `--recursive`, `--recursive=true`, `--recursive=false`. What each command takes stands
-//! in its own file; AzCopy's flags that we do not have are in [`azcopy`](super::azcopy).
+//! Booleans are written as AzCopy's are: `--recursive`, `--recursive=true`, `--recursive=false`; [`Switch`] makes a flag one. What
+//! each command takes stands in its own file; AzCopy's flags that we do not have are in [`azcopy`](super::azcopy).
 
 use super::bench::BenchArgs;
 use super::copy_args::CopyArgs;
@@ -11,7 +11,7 @@ use super::make::MakeArgs;
 use super::remove::RemoveArgs;
 use super::sas::SasArgs;
 use super::serve::ServeArgs;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Arg, ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -76,7 +76,7 @@ pub(crate) struct Shared {
     #[arg(long, global = true, value_enum, ignore_case = true, default_value_t = LogLevel::None, hide_possible_values = true, hide_default_value = true, value_name = "LEVEL", hide_short_help = true)]
     pub(crate) log_level: LogLevel,
     /// Allow http:// to hosts other than this machine (credentials and data travel in the clear)
-    #[arg(long, global = true, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = clap::ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL", hide_short_help = true)]
+    #[arg(long, global = true, switch = false, hide_short_help = true)]
     pub(crate) allow_http: bool,
 }
 
@@ -107,8 +107,28 @@ pub(crate) enum LogLevel {
     Debug,
 }
 
+/// For flags: `#[arg(long, switch = false)]` on a `bool`, with the trait in scope.
+pub(crate) trait Switch {
+    /// Makes it a boolean that is written as AzCopy's are, with this value where it is not given.
+    fn switch(self, default: bool) -> Self;
+}
+
+impl Switch for Arg {
+    fn switch(self, default: bool) -> Arg {
+        self.action(ArgAction::Set)
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_value(if default { "true" } else { "false" })
+            .default_missing_value("true")
+            .value_parser(boolean)
+            .value_name("BOOL")
+            .hide_default_value(true)
+            .hide_possible_values(true)
+    }
+}
+
 /// Reads a boolean as Go's flag package does, which is what AzCopy's users write.
-pub(crate) fn boolean(text: &str) -> Result<bool, String> {
+fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),

@@ -5,14 +5,14 @@ use super::deletes::delete_all;
 use super::exit::Exit;
 use super::json::Event;
 use super::list::nothing_to_list;
-use super::options::boolean;
+use super::options::Switch;
 use super::remote::{Remote, named, place};
 use super::render::{Report, printable};
 use crate::error::{Error, Kind, Result};
 use crate::rest::blob::{Blob, DeleteSnapshots};
 use crate::rest::client::Client;
 use crate::rest::container::{Container, ListOptions};
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{Args, ValueEnum};
 use std::io::IsTerminal;
 
 /// Arguments of `remove`.
@@ -21,16 +21,16 @@ pub(crate) struct RemoveArgs {
     /// Blob, prefix or container: https://, az:// or dev:// URL
     pub(crate) url: String,
     /// Delete all blobs under the prefix; of a container, the container itself
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long, switch = false)]
     pub(crate) recursive: bool,
     /// Blobs with snapshots: delete both (include), the snapshots (only), or refuse (default)
     #[arg(long, value_enum, ignore_case = true, default_value_t = SnapshotsArg::None, hide_possible_values = true, hide_default_value = true, value_name = "HOW")]
     pub(crate) delete_snapshots: SnapshotsArg,
     /// Do not ask before a container is deleted
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long, switch = false)]
     pub(crate) yes: bool,
     /// Show what would be deleted, and delete nothing
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long, switch = false)]
     pub(crate) dry_run: bool,
 }
 

@@ -1,8 +1,8 @@
 //! The options about how bytes are sent, which `copy` and `bench` share: rate, concurrency, memory, block sizes, checksums.
 
-use super::options::{boolean, mebibytes};
+use super::options::{Switch, mebibytes};
 use crate::units::ByteCount;
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{Args, ValueEnum};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ pub(crate) struct SendingArgs {
     #[arg(long, value_enum, default_value_t = CheckArg::Crc64, hide_possible_values = true, value_name = "SUM", hide_short_help = true)]
     pub(crate) check: CheckArg,
     /// Store each file's MD5 as Content-MD5
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", value_parser = boolean, action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_name = "BOOL")]
+    #[arg(long, switch = false)]
     pub(crate) put_md5: bool,
     /// Draw the run to FILE.html, or write its data to FILE.json
     #[arg(long, value_name = "FILE")]
