@@ -164,7 +164,7 @@ pub(crate) async fn run(args: &BenchArgs, context: &Context) -> Result<Exit> {
         file,
     };
     let job = Job { source: Arc::clone(&source) as _, sink: Arc::new(sink), tuning, prompt: None, earlier: None };
-    let mut ended = job::drive(job::Run { job, named, stats, recording: Some(recording) }, context).await?;
+    let mut ended = job::drive(job::Run { work: job::moving(job), named, stats, recording: Some(recording) }, context).await?;
     let target = Target { remote, client, container, source, shape, in_blocks: plan.requests() > 1 };
     if deletes && !target.clean(context).await {
         ended.left_something();

@@ -100,7 +100,7 @@ pub(crate) async fn run(args: &CopyArgs, mut origin: Option<Origin>, context: &C
         None => source,
     };
     let job = Job { source, sink: Arc::new(sink(client, &container, attributes, args, &from)), tuning, prompt, earlier };
-    let exit = job::run(job::Run { job, named, stats, recording }, context).await?;
+    let exit = job::run(job::Run { work: job::moving(job), named, stats, recording }, context).await?;
     remote.close().await;
     Ok(exit)
 }

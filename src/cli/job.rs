@@ -1,4 +1,5 @@
-//! Runs one job of the engine with everything around it: the meter, the signals, the summary, the exit code.
+//! Runs one job with everything around it: the meter, the signals, the journal, the summary, the exit code. What the job does is
+//! a [`Work`]: moving objects through the engine, or changing them where they are.
 //!
 //! The job ends with its last answer; nothing here waits for a timer. The first signal lets requests in flight end, for at most
 //! ten seconds; the second drops them.
@@ -14,13 +15,14 @@ use super::report::Recording;
 use super::report::file::ReportFile;
 use super::report::recorder::Recorder;
 use super::summary::{End, as_a_whole, status, summary, text};
+use crate::endpoint::Task;
 use crate::error::{Error, Kind, Result};
 use crate::rest::stats::Stats;
 use crate::secret::SafeUrl;
 use crate::transfer::engine::{self, Job};
 use crate::transfer::journal::Ending;
 use crate::transfer::progress::{self, Observer, Outcome, Progress};
-use crate::transfer::stop::{self, Phase};
+use crate::transfer::stop::{self, Phase, Stop};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -62,9 +64,17 @@ pub(crate) fn new_id() -> Result<String> {
     Ok([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
 }
 
+/// What a job does: it counts into the progress it is given, and ends when it is told to stop.
+pub(crate) type Work = Box<dyn FnOnce(Arc<Progress>, Stop) -> Task<'static, Result<()>>>;
+
+/// The work of moving objects.
+pub(crate) fn moving(job: Job) -> Work {
+    Box::new(|progress, stop| Box::pin(async move { engine::run(job, progress, stop).await.map(drop) }))
+}
+
 /// A job and what is around it.
 pub(crate) struct Run {
-    pub(crate) job: Job,
+    pub(crate) work: Work,
     pub(crate) named: Named,
     /// Where its client counts.
     pub(crate) stats: Arc<Stats>,
@@ -83,7 +93,7 @@ pub(crate) async fn run(run: Run, context: &Context) -> Result<Exit> {
 pub(crate) struct Ended {
     id: String,
     named: Named,
-    result: Result<engine::Summary>,
+    result: Result<()>,
     signal: Option<Which>,
     elapsed: Duration,
     progress: Arc<Progress>,
@@ -99,7 +109,7 @@ pub(crate) struct Ended {
 /// # Errors
 /// As [`run`].
 pub(crate) async fn drive(run: Run, context: &Context) -> Result<Ended> {
-    let Run { job, mut named, stats, recording } = run;
+    let Run { work, mut named, stats, recording } = run;
     let places = (named.source.as_str(), named.destination.as_str());
     let entry = Entry::begin(named.origin.take(), named.keep_jobs, places, context)?;
     let id = entry.id.clone();
@@ -122,7 +132,7 @@ pub(crate) async fn drive(run: Run, context: &Context) -> Result<Ended> {
     observers.extend(recorder.as_ref().map(Recorder::observer));
     let progress = Progress::new(Some(Arc::new(observers)));
     let started = Instant::now();
-    let (result, signal) = watch(job, &progress, &stats, &id, recorder.as_mut(), context).await;
+    let (result, signal) = watch(work, &progress, &stats, &id, recorder.as_mut(), context).await;
     let elapsed = started.elapsed();
     Ok(Ended { entry, id, named, result, signal, elapsed, progress, stats, recorder, file, left_something: false })
 }
@@ -195,18 +205,18 @@ impl Ended {
     }
 }
 
-/// Drives the engine and the meter until the engine is done.
+/// Drives the work and the meter until the work is done.
 async fn watch(
-    job: Job,
+    work: Work,
     progress: &Arc<Progress>,
     stats: &Stats,
     id: &str,
     mut recorder: Option<&mut Recorder>,
     context: &Context,
-) -> (Result<engine::Summary>, Option<Which>) {
+) -> (Result<()>, Option<Which>) {
     let out = &context.out;
     let (stopper, stop) = stop::channel();
-    let mut engine = std::pin::pin!(engine::run(job, Arc::clone(progress), stop));
+    let mut work = work(Arc::clone(progress), stop);
     let started = Instant::now();
     let mut meter = Meter::default();
     let mut lines = interval_at(started + EVERY, EVERY);
@@ -218,7 +228,7 @@ async fn watch(
     let mut signal = None;
     let result = loop {
         tokio::select! {
-            result = &mut engine => break result,
+            result = &mut work => break result,
             _ = lines.tick() => beat(out, &mut meter, started, &counts(progress, stats), id),
             _ = bar.tick(), if has_bar => out.move_bar(&counts(progress, stats), &meter),
             () = &mut sample => if let Some(recorder) = &mut recorder {
