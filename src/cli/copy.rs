@@ -11,7 +11,7 @@ use super::remote::{Remote, named, place, shown};
 use super::report::Recording;
 use super::report::file::ReportFile;
 use super::report::recorder::About;
-use super::settings::{Side, attributes, cap_bits_per_s, direction, said, told, tuning};
+use super::settings::{Side, cap_bits_per_s, direction, said, told, tuning};
 use super::{dry_run, job, limits};
 use crate::attributes::Attributes;
 use crate::endpoint::blob::{BlobSink, ContentTypes};
@@ -56,7 +56,7 @@ pub(crate) async fn run(args: &CopyArgs, mut origin: Option<Origin>, context: &C
     if let Some(note) = limits::fit(&mut tuning, said(&args.sending), limits::address_space()) {
         context.out.note(&note);
     }
-    let attributes = attributes(args)?;
+    let attributes = args.attributes.attributes()?;
     let prompt = prompt(args, &from, context)?;
     let report = report(args)?;
     let source = source(&from, &opening(args, &target))?;

@@ -1,5 +1,6 @@
 //! The options of `copy`, with AzCopy's names.
 
+use super::attribute_args::AttributeArgs;
 use super::options::Switch;
 use super::sending_args::SendingArgs;
 use clap::{Args, ValueEnum};
@@ -71,33 +72,11 @@ pub(crate) struct CopyArgs {
     #[arg(long, value_enum, default_value_t = ReadArg::Auto, hide_possible_values = true, hide_default_value = true, value_name = "HOW", hide_short_help = true)]
     pub(crate) read: ReadArg,
 
-    /// Content type of all blobs (default: by file name)
-    #[arg(long, value_name = "TYPE")]
-    pub(crate) content_type: Option<String>,
     /// Leave the content type to the service
     #[arg(long, switch = false, hide_short_help = true)]
     pub(crate) no_guess_mime_type: bool,
-    /// Content-Encoding, stored with the blob
-    #[arg(long, value_name = "TEXT", hide_short_help = true)]
-    pub(crate) content_encoding: Option<String>,
-    /// Content-Language, stored with the blob
-    #[arg(long, value_name = "TEXT", hide_short_help = true)]
-    pub(crate) content_language: Option<String>,
-    /// Content-Disposition, stored with the blob
-    #[arg(long, value_name = "TEXT", hide_short_help = true)]
-    pub(crate) content_disposition: Option<String>,
-    /// Cache-Control, stored with the blob
-    #[arg(long, value_name = "TEXT", hide_short_help = true)]
-    pub(crate) cache_control: Option<String>,
-    /// Metadata; write \; for a semicolon in a value
-    #[arg(long, value_name = "K=V;K=V")]
-    pub(crate) metadata: Option<String>,
-    /// Index tags, percent-encoded; a SAS needs t for them
-    #[arg(long, value_name = "K=V&K=V", hide_short_help = true)]
-    pub(crate) blob_tags: Option<String>,
-    /// Access tier: Hot, Cool, Cold, Archive
-    #[arg(long, value_name = "TIER")]
-    pub(crate) block_blob_tier: Option<String>,
+    #[command(flatten)]
+    pub(crate) attributes: AttributeArgs,
 }
 
 /// `--on-change`.

@@ -3,6 +3,7 @@
 //! A command is a file here and a word in [`options::Command`]. Commands return errors; this file prints them, in one place.
 //! Nothing is contacted, written or asked that the command does not need.
 
+mod attribute_args;
 mod azcopy;
 mod bench;
 mod context;

@@ -6,10 +6,8 @@ use super::limits::Said;
 use super::machine::Machine;
 use super::report::record::{Origin, Setting};
 use super::sending_args::{CheckArg, Concurrency, SendingArgs};
-use crate::attributes::Attributes;
 use crate::error::{Error, Kind, Result};
 use crate::rest::client::Check;
-use crate::rest::properties;
 use crate::secret::SafeUrl;
 use crate::transfer::plan::{OnChange, Overwrite, Tuning, first_lanes, memory_for, most_lanes};
 use crate::units::{ByteCount, MIB};
@@ -173,28 +171,6 @@ impl From<CheckArg> for Check {
     }
 }
 
-/// What every blob of the job carries.
-///
-/// # Errors
-/// `Usage` for metadata or tags that cannot be read, or that the service would refuse for sure.
-pub(crate) fn attributes(args: &CopyArgs) -> Result<Attributes> {
-    // AzCopy's word for no tier.
-    let tier = args.block_blob_tier.clone().filter(|tier| !tier.eq_ignore_ascii_case("none"));
-    let attributes = Attributes {
-        content_type: args.content_type.clone(),
-        content_encoding: args.content_encoding.clone(),
-        content_language: args.content_language.clone(),
-        content_disposition: args.content_disposition.clone(),
-        cache_control: args.cache_control.clone(),
-        content_md5: None,
-        metadata: args.metadata.as_deref().map(properties::parse_metadata).transpose()?.unwrap_or_default(),
-        tags: args.blob_tags.as_deref().map(properties::parse_tags).transpose()?.unwrap_or_default(),
-        tier,
-    };
-    properties::check(&attributes)?;
-    Ok(attributes)
-}
-
 /// What a report tells of the settings: what the engine was told, and what else was asked for. Values as they were typed, without
 /// signatures.
 pub(crate) fn told(args: &CopyArgs, tuning: &Tuning) -> Vec<Setting> {
@@ -209,19 +185,8 @@ pub(crate) fn told(args: &CopyArgs, tuning: &Tuning) -> Vec<Setting> {
     ] {
         all.push(setting(name, is.to_string(), is != usual));
     }
-    for (name, value) in [
-        ("content-type", &args.content_type),
-        ("content-encoding", &args.content_encoding),
-        ("content-language", &args.content_language),
-        ("content-disposition", &args.content_disposition),
-        ("cache-control", &args.cache_control),
-        ("metadata", &args.metadata),
-        ("blob-tags", &args.blob_tags),
-        ("block-blob-tier", &args.block_blob_tier),
-        ("list-of-files", &args.list_of_files),
-    ] {
-        all.extend(value.as_ref().map(|value| setting(name, SafeUrl::new(value).to_string(), true)));
-    }
+    let list = args.list_of_files.as_deref().map(|list| ("list-of-files", list));
+    all.extend(args.attributes.given().chain(list).map(|(name, value)| setting(name, SafeUrl::new(value).to_string(), true)));
     all
 }
 
@@ -329,8 +294,9 @@ mod tests {
 
     #[test]
     fn no_tier_and_no_cap_have_azcopys_words() {
-        assert_eq!(attributes(&args("--block-blob-tier none")).unwrap().tier, None);
-        assert_eq!(attributes(&args("--block-blob-tier Smart")).unwrap().tier.as_deref(), Some("Smart"));
+        let attributes = |line| args(line).attributes.attributes().unwrap();
+        assert_eq!(attributes("--block-blob-tier none").tier, None);
+        assert_eq!(attributes("--block-blob-tier Smart").tier.as_deref(), Some("Smart"));
         assert_eq!(cap_bits_per_s(&args("--cap-mbps 0").sending), None);
         assert_eq!(cap_bits_per_s(&args("--cap-mbps 0.5").sending), Some(500_000));
     }
