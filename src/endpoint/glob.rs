@@ -86,7 +86,7 @@ fn matching(folder: &str, part: &str, found: &mut Vec<Expanded>) -> Vec<String> 
 
 /// Whether a name matches. By hand, because `globset` has `?` match one byte, which is half an `é`. Each `*` takes as little as
 /// it can, and the last one met takes more when what follows does not fit: linear in memory, no recursion.
-fn matches(part: &str, name: &str) -> bool {
+pub(super) fn matches(part: &str, name: &str) -> bool {
     let (mut part, mut name) = (part.chars(), name.chars());
     let mut retry = None;
     loop {

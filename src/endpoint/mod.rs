@@ -6,15 +6,19 @@
 
 pub mod blob;
 pub mod file;
+mod filter;
 mod glob;
 pub mod landing;
 pub mod list_of_files;
 pub mod made_up;
 mod mapped;
 pub mod mime;
+mod moment;
 mod name;
 pub mod open;
+mod path_glob;
 mod patience;
+pub mod selection;
 pub mod stdio;
 pub mod timed;
 pub mod walk;
