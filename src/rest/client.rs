@@ -13,6 +13,7 @@ use crate::rest::location::{Location, Scheme};
 use crate::rest::model::XmlError;
 use crate::rest::pace::Pace;
 use crate::rest::properties::{crc64_header, md5_header};
+use crate::rest::receive::{Incoming, Receive, Sum};
 use crate::rest::request::{Request, Response};
 use crate::rest::retry::{self, Brake};
 use crate::rest::stats::{RetryCause, Stats};
@@ -167,12 +168,13 @@ impl Client {
         let connector = Connector::new(location, &config.proxies, config.stats.clone())?;
         let host = HeaderValue::try_from(location.authority())
             .map_err(|e| Error::new(Kind::Usage, format!("{} is no host name", location.host)).with_source(e))?;
+        let pace = config.cap_bits_per_s.map(|bits| Arc::new(Pace::new(bits)));
         Ok(Client(Arc::new(Inner {
             location: Location { container: None, blob: None, sas: None, ..location.clone() },
             host,
             credential,
-            transport: Transport::new(connector, config.stats.clone(), config.no_progress),
-            pace: config.cap_bits_per_s.map(|bits| Arc::new(Pace::new(bits))),
+            transport: Transport::new(connector, &config, pace.clone()),
+            pace,
             brake: Brake::default(),
             no_crc64: AtomicBool::new(false),
             connected: AtomicBool::new(false),
@@ -221,13 +223,25 @@ impl Client {
     /// # Errors
     /// Any kind of [`Kind`] but those of sources; with the service's answer and the number of tries where there were any.
     pub async fn send(&self, request: Request, op: Op) -> Result<Response> {
+        self.converse(request, op, None).await
+    }
+
+    /// [`Client::send`], with the body of a success going to `into` as it comes; the response has none then.
+    ///
+    /// # Errors
+    /// As of `send`; `Corrupt` where what came differs from its checksum a second time, and those of `into`.
+    pub async fn receive(&self, request: Request, op: Op, into: &mut dyn Receive) -> Result<Response> {
+        self.converse(request, op, Some(&mut Incoming::new(into))).await
+    }
+
+    async fn converse(&self, request: Request, op: Op, mut into: Option<&mut Incoming<'_>>) -> Result<Response> {
         let inner = &*self.0;
         inner.credential.check(op.need, SystemTime::now()).map_err(|e| e.context(inner.doing(&request.path, op)))?;
         let mut story =
             Story { started: Instant::now(), sent: 0, failures: 0, failing_since: None, mismatched: false, fresh: false };
         loop {
             inner.brake.wait().await;
-            let trouble = match inner.attempt(&request, op, &mut story).await? {
+            let trouble = match inner.attempt(&request, op, &mut story, into.as_deref_mut()).await? {
                 Outcome::Done(response) => return Ok(Response { attempts: story.sent, ..response }),
                 Outcome::AtOnce => continue,
                 Outcome::Trouble(trouble) => trouble,
@@ -251,8 +265,28 @@ impl Client {
     }
 }
 
-/// The header that protects a body.
-type Checksum = Option<(HeaderName, HeaderValue)>;
+/// How one try is protected.
+struct Sums {
+    /// The header that protects the request's body.
+    sent: Option<(HeaderName, HeaderValue)>,
+    /// What the service is asked for about its answer.
+    asked: Option<Sum>,
+}
+
+impl Sums {
+    fn has_crc64(&self) -> bool {
+        self.asked == Some(Sum::Crc64) || self.sent.as_ref().is_some_and(|(name, _)| *name == X_MS_CONTENT_CRC64)
+    }
+}
+
+/// An answer, and what it is judged by.
+struct Heard {
+    response: Response,
+    sums: Sums,
+    /// What was received of its body, if that was taken as it came, is what the service sent.
+    whole: bool,
+    sent_at: Instant,
+}
 
 /// Bytes of a request's head as HTTP/1.1 writes it.
 fn head_len(method: &Method, uri: &Uri, headers: &http::HeaderMap) -> usize {
@@ -268,19 +302,30 @@ enum Outcome {
 }
 
 impl Inner {
-    async fn attempt(&self, request: &Request, op: Op, story: &mut Story) -> Result<Outcome> {
+    async fn attempt(
+        &self,
+        request: &Request,
+        op: Op,
+        story: &mut Story,
+        mut into: Option<&mut Incoming<'_>>,
+    ) -> Result<Outcome> {
         self.credential.ready().await.map_err(|e| e.context(self.doing(&request.path, op)))?;
         let lease = match self.transport.lease(story.fresh).await {
             Ok(lease) => lease,
             Err(failure) => return self.failed(request, op, story, failure),
         };
         self.connected.store(true, Relaxed);
-        let (wire, checksum) = self.dress(request, &lease).map_err(|e| e.context(self.doing(&request.path, op)))?;
+        let sums = Sums { sent: self.checksum(request), asked: self.answer_sum(request) };
+        let wire = self.dress(request, &lease, &sums).map_err(|e| e.context(self.doing(&request.path, op)))?;
         let sent_at = Instant::now();
         story.sent += 1;
-        match self.transport.exchange(lease, wire).await {
+        if let Some(into) = &mut into {
+            into.expect(sums.asked);
+        }
+        match self.transport.exchange(lease, wire, into.as_deref_mut()).await {
             Ok(response) => {
-                let outcome = self.judged(request, op, story, response, checksum, sent_at)?;
+                let whole = into.is_none_or(|into| into.is_whole());
+                let outcome = self.judged(request, op, story, Heard { response, sums, whole, sent_at })?;
                 if !matches!(outcome, Outcome::Trouble(Trouble::Answer(RetryCause::Throttled, _))) {
                     self.brake.passed(sent_at);
                 }
@@ -291,7 +336,7 @@ impl Inner {
     }
 
     /// Puts on what each try has anew: date, id, checksum, length, signature.
-    fn dress(&self, request: &Request, lease: &Lease) -> Result<(http::Request<SendBody>, Checksum)> {
+    fn dress(&self, request: &Request, lease: &Lease, sums: &Sums) -> Result<http::Request<SendBody>> {
         // With room for all that follows: growing maps were a twentieth of the instructions a small file takes.
         let mut headers = HeaderMap::with_capacity(request.headers.keys_len() + DRESS);
         headers.extend(request.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
@@ -304,9 +349,11 @@ impl Inner {
         if body_len > 0 || request.method == Method::PUT || request.method == Method::POST {
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body_len));
         }
-        let checksum = self.checksum(request);
-        if let Some((name, value)) = &checksum {
+        if let Some((name, value)) = &sums.sent {
             headers.insert(name.clone(), value.clone());
+        }
+        if let Some(sum) = sums.asked {
+            headers.insert(HeaderName::from_static(sum.asked_by()), HeaderValue::from_static("true"));
         }
 
         let mut suffix = String::new();
@@ -354,15 +401,25 @@ impl Inner {
         *wire.method_mut() = request.method.clone();
         *wire.uri_mut() = uri;
         *wire.headers_mut() = headers;
-        Ok((wire, checksum))
+        Ok(wire)
     }
 
-    fn checksum(&self, request: &Request) -> Checksum {
+    fn checksum(&self, request: &Request) -> Option<(HeaderName, HeaderValue)> {
         let crc64 = request.crc64?;
         match self.config.check {
             Check::None => None,
             Check::Crc64 if !self.no_crc64.load(Relaxed) => Some((X_MS_CONTENT_CRC64, crc64_header(crc64))),
             Check::Crc64 | Check::Md5 => Some((CONTENT_MD5, md5_header(&request.body))),
+        }
+    }
+
+    /// The checksum to ask the service for with its answer.
+    fn answer_sum(&self, request: &Request) -> Option<Sum> {
+        match self.config.check {
+            Check::None => None,
+            _ if !request.summed_answer => None,
+            Check::Crc64 if !self.no_crc64.load(Relaxed) => Some(Sum::Crc64),
+            Check::Crc64 | Check::Md5 => Some(Sum::Md5),
         }
     }
 
@@ -382,19 +439,11 @@ impl Inner {
         HeaderValue::from_bytes(&id).expect("hexadecimal digits and hyphens")
     }
 
-    fn judged(
-        &self,
-        request: &Request,
-        op: Op,
-        story: &mut Story,
-        response: Response,
-        checksum: Checksum,
-        sent_at: Instant,
-    ) -> Result<Outcome> {
-        let sent_crc64 = checksum.as_ref().is_some_and(|(name, _)| *name == X_MS_CONTENT_CRC64);
-        let asked = Asked { conditional: op.conditional, crc64: sent_crc64 };
+    fn judged(&self, request: &Request, op: Op, story: &mut Story, heard: Heard) -> Result<Outcome> {
+        let Heard { response, sums, whole, sent_at } = heard;
+        let asked = Asked { conditional: op.conditional, crc64: sums.has_crc64() };
         if response.status.is_success() {
-            return self.accepted(request, op, story, response);
+            return self.accepted(request, op, story, response, whole);
         }
         let facts = answer::facts(&response, SystemTime::now());
         match answer::judge(response.status, facts.code.as_deref(), facts.detail("HeaderName"), asked) {
@@ -430,7 +479,7 @@ impl Inner {
     }
 
     /// A success, if it is the service's and the checksum it computed is ours.
-    fn accepted(&self, request: &Request, op: Op, story: &mut Story, response: Response) -> Result<Outcome> {
+    fn accepted(&self, request: &Request, op: Op, story: &mut Story, response: Response, whole: bool) -> Result<Outcome> {
         if !answer::from_service(&response) {
             let facts = answer::facts(&response, SystemTime::now());
             return Err(self.error(Kind::BadAnswer, request, op, story).with_answer(facts).with_advice(
@@ -438,18 +487,17 @@ impl Inner {
             ));
         }
         let theirs = response.headers.get(&X_MS_CONTENT_CRC64);
-        match (request.crc64, theirs) {
-            (Some(ours), Some(theirs)) if *theirs != crc64_header(ours) => {
-                if story.mismatched {
-                    let facts = answer::facts(&response, SystemTime::now());
-                    return Err(self.error(Kind::Corrupt, request, op, story).with_answer(facts));
-                }
-                story.mismatched = true;
-                self.config.stats.retried(RetryCause::Checksum);
-                Ok(Outcome::AtOnce)
-            }
-            _ => Ok(Outcome::Done(response)),
+        let arrived = request.crc64.zip(theirs).is_none_or(|(ours, theirs)| *theirs == crc64_header(ours));
+        if arrived && whole {
+            return Ok(Outcome::Done(response));
         }
+        if story.mismatched {
+            let facts = answer::facts(&response, SystemTime::now());
+            return Err(self.error(Kind::Corrupt, request, op, story).with_answer(facts));
+        }
+        story.mismatched = true;
+        self.config.stats.retried(RetryCause::Checksum);
+        Ok(Outcome::AtOnce)
     }
 
     /// A try that got no answer.

@@ -72,8 +72,8 @@ pub(crate) enum Refusal {
 pub(crate) struct Activity {
     /// The socket beneath, to ask the kernel about.
     socket: RawFd,
-    /// Bytes sent since the last answer, or since the connection was made.
-    unanswered: AtomicU64,
+    /// Bytes in both directions since the last whole answer, or since the connection was made.
+    unsettled: AtomicU64,
     /// Bytes in both directions.
     pub(crate) moved: AtomicU64,
     /// Bytes received.
@@ -86,7 +86,7 @@ impl Activity {
     fn on(socket: RawFd) -> Activity {
         Activity {
             socket,
-            unanswered: AtomicU64::new(0),
+            unsettled: AtomicU64::new(0),
             moved: AtomicU64::new(0),
             received: AtomicU64::new(0),
             waiting: Arc::default(),
@@ -100,7 +100,7 @@ impl Activity {
 
     /// What was sent has been answered, or never will be.
     pub(crate) fn settle(&self, stats: &Stats) {
-        stats.bytes_unanswered.fetch_sub(self.unanswered.swap(0, Relaxed), Relaxed);
+        stats.bytes_under_way.fetch_sub(self.unsettled.swap(0, Relaxed), Relaxed);
     }
 }
 
@@ -124,8 +124,8 @@ impl Wire {
     fn sent(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(n)) = result {
             self.activity.moved.fetch_add(n as u64, Relaxed);
-            self.activity.unanswered.fetch_add(n as u64, Relaxed);
-            self.stats.bytes_unanswered.fetch_add(n as u64, Relaxed);
+            self.activity.unsettled.fetch_add(n as u64, Relaxed);
+            self.stats.bytes_under_way.fetch_add(n as u64, Relaxed);
             self.stats.bytes_sent.fetch_add(n as u64, Relaxed);
         }
         result
@@ -161,6 +161,9 @@ impl AsyncRead for Wire {
         if n > 0 {
             self.activity.moved.fetch_add(n, Relaxed);
             self.activity.received.fetch_add(n, Relaxed);
+            self.activity.unsettled.fetch_add(n, Relaxed);
+            self.stats.bytes_under_way.fetch_add(n, Relaxed);
+            self.stats.bytes_received.fetch_add(n, Relaxed);
         }
         result
     }

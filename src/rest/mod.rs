@@ -18,6 +18,8 @@ pub mod names;
 mod pace;
 pub mod properties;
 mod queued;
+pub mod range;
+pub mod receive;
 pub mod request;
 mod retry;
 pub mod stats;

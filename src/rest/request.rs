@@ -21,6 +21,8 @@ pub struct Request {
     /// CRC-64/NVME of the body, where it is to be checked: the client sends it in the form the service understands, and compares
     /// the one that comes back.
     pub crc64: Option<u64>,
+    /// Whether the service is asked for a checksum of the range it answers with, to be compared on arrival.
+    pub summed_answer: bool,
 }
 
 /// The service's answer, whole.
@@ -46,7 +48,15 @@ impl Response {
 impl Request {
     /// A request without query, headers or body.
     pub fn new(method: Method, path: impl Into<String>) -> Self {
-        Request { method, path: path.into(), query: Vec::new(), headers: HeaderMap::new(), body: Chunks::default(), crc64: None }
+        Request {
+            method,
+            path: path.into(),
+            query: Vec::new(),
+            headers: HeaderMap::new(),
+            body: Chunks::default(),
+            crc64: None,
+            summed_answer: false,
+        }
     }
 
     /// Adds a query parameter (unencoded).
@@ -67,6 +77,13 @@ impl Request {
     #[must_use]
     pub fn body(mut self, body: impl Into<Chunks>) -> Self {
         self.body = body.into();
+        self
+    }
+
+    /// Asks for a checksum of the range in the answer.
+    #[must_use]
+    pub fn summed_answer(mut self) -> Self {
+        self.summed_answer = true;
         self
     }
 

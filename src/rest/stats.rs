@@ -31,11 +31,13 @@ pub struct Stats {
     pub requests: AtomicU64,
     /// Bytes written to sockets (heads and bodies, before TLS).
     pub bytes_sent: AtomicU64,
+    /// Bytes read from sockets (heads and bodies, after TLS).
+    pub bytes_received: AtomicU64,
     /// Requests that are under way now, from their first byte to the end of their answer.
     pub in_flight: AtomicU64,
-    /// Those of them whose request is neither answered nor lost: what is on its way. Falls again when a request ends, whatever
-    /// came of it, so that nothing sent again is in it twice.
-    pub bytes_unanswered: AtomicU64,
+    /// Bytes, in both directions, of requests that have not ended yet. Falls again when a request ends, whatever came of it, so
+    /// that nothing sent or asked for again is in it twice.
+    pub bytes_under_way: AtomicU64,
     retries: [AtomicU64; RETRY_CAUSES.len()],
     latency: [AtomicU64; BUCKETS],
 }
@@ -45,8 +47,9 @@ impl Default for Stats {
         Stats {
             requests: AtomicU64::new(0),
             bytes_sent: AtomicU64::new(0),
+            bytes_received: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
-            bytes_unanswered: AtomicU64::new(0),
+            bytes_under_way: AtomicU64::new(0),
             retries: [const { AtomicU64::new(0) }; RETRY_CAUSES.len()],
             latency: [const { AtomicU64::new(0) }; BUCKETS],
         }

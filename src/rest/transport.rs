@@ -6,7 +6,10 @@
 
 use crate::error::Error;
 use crate::rest::body::SendBody;
+use crate::rest::client::Config;
 use crate::rest::connect::{Activity, Connector, Refusal, Wire};
+use crate::rest::pace::Pace;
+use crate::rest::receive::Incoming;
 use crate::rest::request::Response;
 use crate::rest::stats::Stats;
 use bytes::{Bytes, BytesMut};
@@ -26,6 +29,9 @@ const MAX_ANSWER: usize = 64 << 20;
 
 /// A standstill is looked for this often within the time allowed, so it is found after that time and at most a quarter more.
 const LOOKS: u32 = 4;
+
+/// What hyper wants to have for a buffer at least.
+const LEAST_BUFFER: usize = 8192;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -58,6 +64,8 @@ pub(crate) struct Transport {
     idle: Mutex<Vec<Box<Conn>>>,
     stats: Arc<Stats>,
     no_progress: Duration,
+    /// The cap on what is received, as on what is sent.
+    pace: Option<Arc<Pace>>,
 }
 
 /// A connection with its two halves: where requests go in, and what moves the bytes.
@@ -89,8 +97,9 @@ impl Lease {
 }
 
 impl Transport {
-    pub(crate) fn new(connector: Connector, stats: Arc<Stats>, no_progress: Duration) -> Transport {
-        Transport { connector, idle: Mutex::default(), stats, no_progress }
+    pub(crate) fn new(connector: Connector, config: &Config, pace: Option<Arc<Pace>>) -> Transport {
+        let (stats, no_progress) = (config.stats.clone(), config.no_progress);
+        Transport { connector, idle: Mutex::default(), stats, no_progress, pace }
     }
 
     pub(crate) fn connector(&self) -> &Connector {
@@ -110,8 +119,12 @@ impl Transport {
             Refusal::Passing(error) => Failure::NoConnection(error),
         })?;
         let activity = wire.activity().clone();
-        let (sender, driver) =
-            http1::Builder::new().handshake(TokioIo::new(wire)).await.map_err(|e| Failure::Broken(e.into()))?;
+        let mut http = http1::Builder::new();
+        if let Some(pace) = &self.pace {
+            // Pieces as short as a cap asks for; no shorter than the library allows.
+            http.max_buf_size(pace.slice().max(LEAST_BUFFER));
+        }
+        let (sender, driver) = http.handshake(TokioIo::new(wire)).await.map_err(|e| Failure::Broken(e.into()))?;
         Ok(Lease { conn: Box::new(Conn { sender, driver, activity }), reused: false })
     }
 
@@ -119,13 +132,19 @@ impl Transport {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    /// Sends a request and takes the whole answer. The connection goes back to the pool only after a whole answer.
-    pub(crate) async fn exchange(&self, lease: Lease, request: http::Request<SendBody>) -> Result<Response, Failure> {
+    /// Sends a request and takes the whole answer; the body of a success goes to `into` as it comes. The connection goes back to
+    /// the pool only after a whole answer.
+    pub(crate) async fn exchange(
+        &self,
+        lease: Lease,
+        request: http::Request<SendBody>,
+        into: Option<&mut Incoming<'_>>,
+    ) -> Result<Response, Failure> {
         let Lease { mut conn, reused } = lease;
         let _under_way = self.stats.under_way();
         let started = Instant::now();
         let received_before = conn.activity.received.load(Relaxed);
-        let result = self.drive(&mut conn, request, started).await;
+        let result = self.drive(&mut conn, request, started, into).await;
         conn.activity.settle(&self.stats);
         if !matches!(&result, Err(Lost::Error { sent: false, .. })) {
             self.stats.requests.fetch_add(1, Relaxed);
@@ -146,11 +165,18 @@ impl Transport {
                 Some(error) if error.is_parse() => Failure::Nonsense(cause),
                 _ => Failure::Broken(cause),
             }),
+            Err(Lost::Refused(error)) => Err(Failure::Final(error)),
             Err(Lost::TooLong) => Err(Failure::Nonsense(format!("the answer is longer than {MAX_ANSWER} bytes").into())),
         }
     }
 
-    async fn drive(&self, conn: &mut Conn, request: http::Request<SendBody>, started: Instant) -> Result<Response, Lost> {
+    async fn drive(
+        &self,
+        conn: &mut Conn,
+        request: http::Request<SendBody>,
+        started: Instant,
+        into: Option<&mut Incoming<'_>>,
+    ) -> Result<Response, Lost> {
         let Conn { sender, driver, activity } = conn;
         let mut watchdog = Watchdog::new(self.no_progress, activity);
         let mut driver = Driver { driver, done: None };
@@ -171,6 +197,11 @@ impl Transport {
         self.stats.answered(started.elapsed());
 
         let (head, mut body) = answer.into_parts();
+        let mut response = Response { status: head.status, headers: head.headers, body: Bytes::new(), attempts: 1 };
+        let mut into = into.filter(|_| response.status.is_success());
+        if let Some(into) = &mut into {
+            into.begin(&response).map_err(Lost::Refused)?;
+        }
         let mut collected = Collected::default();
         while !body.is_end_stream() {
             let frame = poll_fn(|cx| {
@@ -181,21 +212,48 @@ impl Transport {
                 }
             })
             .await?;
-            match frame {
+            let piece = match frame {
                 None => break,
-                Some(Ok(frame)) => collected.push(frame.into_data().unwrap_or_default())?,
+                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
                 Some(Err(error)) => return Err(Lost::Error { sent: true, cause: error.into() }),
+            };
+            match &mut into {
+                Some(into) => {
+                    let len = piece.len();
+                    into.piece(piece).map_err(Lost::Refused)?;
+                    self.keep_pace(len, activity).await;
+                }
+                None => collected.push(piece)?,
             }
         }
-        Ok(Response { status: head.status, headers: head.headers, body: collected.into_bytes(), attempts: 1 })
+        response.body = collected.into_bytes();
+        Ok(response)
+    }
+
+    /// Waits as long as a cap says after so many bytes. What is not read meanwhile fills the kernel's buffer and stops the other
+    /// side.
+    async fn keep_pace(&self, len: usize, activity: &Activity) {
+        let Some(pace) = &self.pace else { return };
+        let now = tokio::time::Instant::now();
+        let at = pace.book(len, now);
+        if at > now {
+            activity.waiting.store(true, Relaxed);
+            tokio::time::sleep_until(at).await;
+            activity.waiting.store(false, Relaxed);
+        }
     }
 }
 
 /// What ended an exchange before its answer was whole.
 enum Lost {
-    Error { sent: bool, cause: BoxError },
+    Error {
+        sent: bool,
+        cause: BoxError,
+    },
     NoProgress,
     TooLong,
+    /// Whoever takes the body did not want it.
+    Refused(Error),
 }
 
 /// The connection's own future, polled beside what waits for it and not again after its end.
