@@ -54,7 +54,7 @@ impl BlobSink {
         Blob::new(&self.client, &self.container, target)
     }
 
-    fn attributes(&self, target: &str, finish: Finish) -> Attributes {
+    fn attributes(&self, target: &str, finish: Finish<'_>) -> Attributes {
         let mut attributes = self.attributes.clone();
         if finish.content_md5.is_some() {
             attributes.content_md5 = finish.content_md5;
@@ -80,7 +80,7 @@ impl Sink for BlobSink {
         check_blob_name(target)
     }
 
-    fn put<'a>(&'a self, target: &'a str, payload: Payload, finish: Finish) -> Task<'a, Result<Receipt>> {
+    fn put<'a>(&'a self, target: &'a str, payload: Payload, finish: Finish<'a>) -> Task<'a, Result<Receipt>> {
         Box::pin(async move {
             let attributes = self.attributes(target, finish);
             self.blob(target).put_blob(&payload.data, payload.crc64, &attributes, finish.replace).await.map(receipt)
@@ -93,7 +93,7 @@ impl Sink for BlobSink {
         )
     }
 
-    fn commit<'a>(&'a self, target: &'a str, ids: &'a [BlockId], finish: Finish) -> Task<'a, Result<Receipt>> {
+    fn commit<'a>(&'a self, target: &'a str, ids: &'a [BlockId], finish: Finish<'a>) -> Task<'a, Result<Receipt>> {
         Box::pin(async move {
             let attributes = self.attributes(target, finish);
             self.blob(target).put_block_list(ids.iter().map(WireId::of), &attributes, finish.replace).await.map(receipt)

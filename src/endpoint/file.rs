@@ -120,7 +120,7 @@ impl Source for FileSource {
         Box::pin(async move {
             if let What::One { path, target } = &self.what {
                 // One file needs no thread.
-                let item = Item { source: path.clone(), target: target.clone() };
+                let item = Item::new(path.clone(), target.clone());
                 let _ = out.send(vec![Found::Item(item)]).await;
                 return Ok(());
             }

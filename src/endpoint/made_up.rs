@@ -104,7 +104,7 @@ impl Source for MadeUp {
                 let end = count.min(first + BATCH);
                 let item = |index| {
                     let name = self.shape.name(index);
-                    Found::Item(Item { source: name.clone(), target: name })
+                    Found::Item(Item::new(name.clone(), name))
                 };
                 if out.send((first..end).map(item).collect()).await.is_err() {
                     break;
@@ -190,7 +190,7 @@ mod tests {
     #[tokio::test]
     async fn bytes_follow_from_name_and_offset_and_differ_from_block_to_block() {
         let source = MadeUp::new(shape(2, 100 << 20, 0)).unwrap();
-        let item = |name: &str| Item { source: name.into(), target: name.into() };
+        let item = |name: &str| Item::new(name, name);
         let (a, b) = (source.open(&item("a")).await.unwrap(), source.open(&item("b")).await.unwrap());
         assert_eq!((a.facts().len, source.opened()), (Some(100 << 20), 2));
         // Across the end of the buffer, wherever that is.

@@ -23,9 +23,10 @@ pub mod stdio;
 pub mod timed;
 pub mod walk;
 
-use crate::attributes::Replace;
+use crate::attributes::{Attributes, Replace};
 use crate::chunks::Chunks;
 use crate::error::{Error, Kind, Result};
+use bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::SystemTime;
@@ -41,6 +42,28 @@ pub struct Item {
     pub source: String,
     /// Name at the destination, raw (not percent-encoded), `/`-separated.
     pub target: String,
+    /// What the listing told of it already, so that opening it need not ask again.
+    pub known: Option<Box<Known>>,
+}
+
+impl Item {
+    /// An object of which nothing else is known.
+    pub fn new(source: impl Into<String>, target: impl Into<String>) -> Item {
+        Item { source: source.into(), target: target.into(), known: None }
+    }
+}
+
+/// What a listing tells of a remote object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// Length in bytes.
+    pub len: u64,
+    /// Last change, to the second.
+    pub modified: Option<SystemTime>,
+    /// ETag without quotes.
+    pub etag: String,
+    /// Everything else it carries.
+    pub carried: Attributes,
 }
 
 /// What a listing says about one thing it met.
@@ -82,6 +105,11 @@ pub trait Source: Send + Sync {
 
     /// The source as the user would recognise it, fit for messages.
     fn describe(&self) -> String;
+
+    /// As [`Sink::flow`], for a source that objects come from over a network.
+    fn flow(&self) -> Option<Flow> {
+        None
+    }
 }
 
 /// What is known of an object once it is open.
@@ -110,6 +138,56 @@ pub trait Reader: Send + Sync {
     /// # Errors
     /// `SourceChanged` if it is not what it was when it was opened.
     fn check_unchanged(&self, same: Same) -> Result<()>;
+
+    /// Text that changes whenever the contents do (an ETag), where there is such a thing. All reading is pinned to it then: what
+    /// was read earlier of the same version need not be read again.
+    fn version(&self) -> Option<&str> {
+        None
+    }
+
+    /// What the object carries besides its bytes, where it carries anything.
+    fn carried(&self) -> Option<&Attributes> {
+        None
+    }
+
+    /// Reads `len` bytes at `offset` and hands them on in order, as they come.
+    ///
+    /// # Errors
+    /// As of [`Reader::read`], and those of `into`.
+    fn pour<'a>(&'a self, offset: u64, len: u64, into: &'a mut dyn Pour) -> Task<'a, Result<Receipt>> {
+        Box::pin(async move {
+            let data = self.read(offset, len).await?;
+            into.restart()?;
+            data.iter().try_for_each(|piece| into.piece(piece.clone()))?;
+            Ok(Receipt { attempts: 1 })
+        })
+    }
+}
+
+/// Takes bytes as they come, in order; told to begin anew where they broke off. Called by one task, one call after the other.
+pub trait Pour: Send {
+    /// What came before is void.
+    ///
+    /// # Errors
+    /// Any: reading ends with it.
+    fn restart(&mut self) -> Result<()>;
+
+    /// The next piece. Should be dropped soon: its memory is used again only then.
+    ///
+    /// # Errors
+    /// Any: reading ends with it.
+    fn piece(&mut self, piece: Bytes) -> Result<()>;
+}
+
+/// A part of an open object, for a sink that draws the bytes itself.
+#[derive(Clone, Copy)]
+pub struct Span<'a> {
+    /// The object.
+    pub reader: &'a dyn Reader,
+    /// First byte.
+    pub offset: u64,
+    /// How many.
+    pub len: u64,
 }
 
 /// In what an object must be what it was when it was opened.
@@ -154,12 +232,14 @@ pub enum Which {
 
 /// What a commit, or a whole object, carries besides its bytes; everything else about it is the sink's (content type by name,
 /// metadata asked for).
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Finish {
+#[derive(Clone, Copy, Default)]
+pub struct Finish<'a> {
     /// MD5 of the whole object, to be stored with it.
     pub content_md5: Option<[u8; 16]>,
     /// When it may replace what is there.
     pub replace: Replace,
+    /// What it was read from, for what it carries besides its bytes.
+    pub source: Option<&'a dyn Reader>,
 }
 
 /// What an acknowledged write took.
@@ -197,6 +277,9 @@ pub struct Flow {
 }
 
 /// Something objects are written to. Each method retries inside; an error is final.
+///
+/// A sink is given bytes ([`Sink::put`], [`Sink::put_block`]), or, where [`Sink::draws`] says so, draws them from the reader
+/// itself, as they come or without their passing through here at all ([`Sink::draw`], [`Sink::draw_block`]).
 pub trait Sink: Send + Sync {
     /// What it can take; asked once a job.
     fn limits(&self) -> Limits;
@@ -208,7 +291,7 @@ pub trait Sink: Send + Sync {
     fn check_name(&self, target: &str) -> Result<()>;
 
     /// Writes a whole object in one go, atomically. Dropping the future leaves the old object or the new one.
-    fn put<'a>(&'a self, target: &'a str, payload: Payload, finish: Finish) -> Task<'a, Result<Receipt>>;
+    fn put<'a>(&'a self, target: &'a str, payload: Payload, finish: Finish<'a>) -> Task<'a, Result<Receipt>>;
 
     /// Stages one block; invisible until [`Sink::commit`]. Any order, many at a time; staging the same id again replaces it.
     ///
@@ -216,12 +299,41 @@ pub trait Sink: Send + Sync {
     /// `Leftovers` where [`Sink::clear`] may help.
     fn put_block<'a>(&'a self, target: &'a str, id: BlockId, payload: Payload) -> Task<'a, Result<Receipt>>;
 
+    /// Whether it draws its bytes from readers itself: then neither [`Sink::put`] nor [`Sink::put_block`] is called. Asked once a
+    /// job.
+    fn draws(&self) -> bool {
+        false
+    }
+
+    /// Of a request for `len` bytes so many are in memory at a time, at most.
+    fn holds(&self, len: u64) -> u64 {
+        len
+    }
+
+    /// [`Sink::put`] for a sink that draws: `span` is the whole object.
+    ///
+    /// # Errors
+    /// Those of the reader as well.
+    fn draw<'a>(&'a self, target: &'a str, span: Span<'a>, finish: Finish<'a>) -> Task<'a, Result<Receipt>> {
+        let _ = (span, finish);
+        Box::pin(async move { Err(Error::new(Kind::Unsupported, format!("cannot draw {}", self.describe(target)))) })
+    }
+
+    /// [`Sink::put_block`] for a sink that draws.
+    ///
+    /// # Errors
+    /// Those of the reader as well.
+    fn draw_block<'a>(&'a self, target: &'a str, id: BlockId, span: Span<'a>) -> Task<'a, Result<Receipt>> {
+        let _ = (id, span);
+        Box::pin(async move { Err(Error::new(Kind::Unsupported, format!("cannot draw {}", self.describe(target)))) })
+    }
+
     /// Makes the object from staged blocks, in this order, atomically. Called after every block was acknowledged. A try whose
     /// answer was lost and that went through is a success, as far as that can be found out.
     ///
     /// # Errors
     /// `BlocksMissing` if one of them is gone: then the engine asks for [`Sink::blocks`], sends what is missing, and calls again.
-    fn commit<'a>(&'a self, target: &'a str, ids: &'a [BlockId], finish: Finish) -> Task<'a, Result<Receipt>>;
+    fn commit<'a>(&'a self, target: &'a str, ids: &'a [BlockId], finish: Finish<'a>) -> Task<'a, Result<Receipt>>;
 
     /// Which blocks with ids of our form are there. Asked for at most once before an object of several blocks is sent, and again
     /// where [`Sink::commit`] misses blocks.

@@ -38,7 +38,7 @@ impl StdinSource {
 impl Source for StdinSource {
     fn list<'a>(&'a self, out: Listing) -> Task<'a, Result<()>> {
         Box::pin(async move {
-            let item = Item { source: "-".to_owned(), target: self.target.clone() };
+            let item = Item::new("-", self.target.clone());
             let _ = out.send(vec![Found::Item(item)]).await;
             Ok(())
         })

@@ -1,7 +1,8 @@
 //! A source whose reading is timed, for whoever wants to know whether it holds a run up. Hands everything through as it is.
 
+use crate::attributes::Attributes;
 use crate::chunks::Chunks;
-use crate::endpoint::{Facts, Item, Listing, Reader, Same, Source, Task};
+use crate::endpoint::{Facts, Flow, Item, Listing, Pour, Reader, Receipt, Same, Source, Task};
 use crate::error::Result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -47,6 +48,10 @@ impl Source for Timed {
     fn describe(&self) -> String {
         self.inner.describe()
     }
+
+    fn flow(&self) -> Option<Flow> {
+        self.inner.flow()
+    }
 }
 
 impl Reader for TimedReader {
@@ -60,5 +65,17 @@ impl Reader for TimedReader {
 
     fn check_unchanged(&self, same: Same) -> Result<()> {
         self.inner.check_unchanged(same)
+    }
+
+    fn version(&self) -> Option<&str> {
+        self.inner.version()
+    }
+
+    fn carried(&self) -> Option<&Attributes> {
+        self.inner.carried()
+    }
+
+    fn pour<'a>(&'a self, offset: u64, len: u64, into: &'a mut dyn Pour) -> Task<'a, Result<Receipt>> {
+        Box::pin(timed(&self.reading_ns, self.inner.pour(offset, len, into)))
     }
 }

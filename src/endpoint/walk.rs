@@ -174,7 +174,7 @@ impl Walk {
             }
         }
         if kind.is_file() {
-            return self.push(Found::Item(Item { source: path, target }));
+            return self.push(Found::Item(Item::new(path, target)));
         }
         if !kind.is_dir() {
             return self.skipped(path, special(kind));

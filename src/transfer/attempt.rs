@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_try_in_vain_leaves_no_trace_whenever_its_answers_come() {
         let progress = Progress::new(None);
-        let first = Attempt::first(Item { source: "a".into(), target: "a".into() }, SystemTime::now());
+        let first = Attempt::first(Item::new("a", "a"), SystemTime::now());
         first.opened(Facts { len: Some(100), modified: None }, &progress);
         first.known(100, &progress);
         first.sent(60, &progress);

@@ -3,12 +3,12 @@
 //! | bytes | field |
 //! |---|---|
 //! | 0 | version, 1 |
-//! | 1 | flags: 1 if nobody compared the block with its checksum when it was staged, else 0 |
+//! | 1 | flags: 1 if nobody compared the block with its checksum when it was staged; 2 if its checksum is not known here and its source is pinned to a version; else 0 |
 //! | 2..4 | spare, 0 |
-//! | 4..12 | fingerprint of the source: length, time of last change, block size |
+//! | 4..12 | fingerprint of the source: length, time of last change, block size, version where it has one |
 //! | 12..20 | nonce of the writer, new for each object and run |
 //! | 20..24 | index of the block, big-endian |
-//! | 24..32 | CRC-64/NVME of the block, big-endian |
+//! | 24..32 | CRC-64/NVME of the block, big-endian; 0 where it is not known |
 //!
 //! All ids of a blob must have one length (Put Block, "Remarks"), so this layout never gets longer or shorter.
 
@@ -21,6 +21,20 @@ const VERSION: u8 = 1;
 
 /// Flag: staged without a check.
 const UNCHECKED: u8 = 1;
+
+/// Flag: the source is pinned to a version, and the CRC is not known.
+const PINNED: u8 = 2;
+
+/// What a staged block is known by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// By its CRC, with which it was compared when it was staged.
+    Checked,
+    /// By a CRC that nobody compared it with.
+    Unchecked,
+    /// By the version of its source, which the fingerprint has: it was drawn from there without passing through here.
+    Pinned,
+}
 
 /// What a block came from: equal for equal length, time of last change (to the nanosecond) and block size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +55,13 @@ impl Fingerprint {
         hash.update(since.to_be_bytes());
         hash.update(block_size.to_be_bytes());
         Fingerprint(first_8(&hash.finalize()))
+    }
+
+    /// The fingerprint of one version of such a source.
+    #[must_use]
+    pub fn of_version(self, version: Option<&str>) -> Self {
+        let Some(version) = version else { return self };
+        Fingerprint(first_8(&Sha256::new().chain_update(self.0).chain_update(version).finalize()))
     }
 }
 
@@ -66,17 +87,16 @@ impl Nonce {
 pub struct Writer {
     fingerprint: Fingerprint,
     nonce: Nonce,
-    checked: bool,
+    trust: Trust,
 }
 
 impl Writer {
-    /// A writer of its own for a source of this fingerprint; `checked` says whether each block is compared with its checksum
-    /// where it is staged.
+    /// A writer of its own for a source of this fingerprint; `trust` says what its blocks are known by.
     ///
     /// # Errors
     /// Those of [`Nonce::random`].
-    pub fn new(fingerprint: Fingerprint, checked: bool) -> Result<Self> {
-        Ok(Writer { fingerprint, nonce: Nonce::random()?, checked })
+    pub fn new(fingerprint: Fingerprint, trust: Trust) -> Result<Self> {
+        Ok(Writer { fingerprint, nonce: Nonce::random()?, trust })
     }
 
     /// What it writes.
@@ -91,7 +111,7 @@ impl Writer {
 
     /// The name of its block `index`.
     pub fn block(&self, index: u32, crc64: u64) -> BlockName {
-        BlockName { fingerprint: self.fingerprint, nonce: self.nonce, index, crc64, checked: self.checked }
+        BlockName { fingerprint: self.fingerprint, nonce: self.nonce, index, crc64, trust: self.trust }
     }
 }
 
@@ -104,10 +124,10 @@ pub struct BlockName {
     pub nonce: Nonce,
     /// Which block of the object it is, from 0.
     pub index: u32,
-    /// CRC-64/NVME of its bytes.
+    /// CRC-64/NVME of its bytes; 0 for pinned ones.
     pub crc64: u64,
-    /// Whether the bytes were compared with that when they were staged.
-    pub checked: bool,
+    /// What it is known by.
+    pub trust: Trust,
 }
 
 impl BlockName {
@@ -115,7 +135,11 @@ impl BlockName {
     pub fn build(&self) -> BlockId {
         let mut raw = [0; 32];
         raw[0] = VERSION;
-        raw[1] = if self.checked { 0 } else { UNCHECKED };
+        raw[1] = match self.trust {
+            Trust::Checked => 0,
+            Trust::Unchecked => UNCHECKED,
+            Trust::Pinned => PINNED,
+        };
         raw[4..12].copy_from_slice(&self.fingerprint.0);
         raw[12..20].copy_from_slice(&self.nonce.0);
         raw[20..24].copy_from_slice(&self.index.to_be_bytes());
@@ -126,9 +150,10 @@ impl BlockName {
     /// Takes an id apart; `None` for ids of another program, another version, or with bits set that this release does not know.
     pub fn parse(raw: &[u8]) -> Option<Self> {
         let raw: &[u8; 32] = raw.try_into().ok()?;
-        let checked = match raw[..4] {
-            [VERSION, 0, 0, 0] => true,
-            [VERSION, UNCHECKED, 0, 0] => false,
+        let trust = match raw[..4] {
+            [VERSION, 0, 0, 0] => Trust::Checked,
+            [VERSION, UNCHECKED, 0, 0] => Trust::Unchecked,
+            [VERSION, PINNED, 0, 0] => Trust::Pinned,
             _ => return None,
         };
         let (index, crc64) = raw[20..].split_at(4);
@@ -137,7 +162,7 @@ impl BlockName {
             nonce: Nonce(first_8(&raw[12..20])),
             index: u32::from_be_bytes(index.try_into().ok()?),
             crc64: u64::from_be_bytes(crc64.try_into().ok()?),
-            checked,
+            trust,
         })
     }
 }
@@ -158,7 +183,7 @@ mod tests {
             nonce: Nonce([9; 8]),
             index: 0x0001_0203,
             crc64: 0xA1A2_A3A4_A5A6_A7A8,
-            checked: true,
+            trust: Trust::Checked,
         }
     }
 
@@ -170,9 +195,11 @@ mod tests {
         ];
         assert_eq!(name().build().0, expected);
         assert_eq!(BlockName::parse(&expected), Some(name()));
-        let unchecked = BlockName { checked: false, ..name() };
-        assert_eq!(unchecked.build().0[..4], [1, 1, 0, 0]);
-        assert_eq!(BlockName::parse(&unchecked.build().0), Some(unchecked));
+        for (trust, flags) in [(Trust::Unchecked, 1), (Trust::Pinned, 2)] {
+            let other = BlockName { trust, ..name() };
+            assert_eq!(other.build().0[..4], [1, flags, 0, 0]);
+            assert_eq!(BlockName::parse(&other.build().0), Some(other));
+        }
     }
 
     #[test]
@@ -180,7 +207,7 @@ mod tests {
         let id = name().build().0;
         assert_eq!(BlockName::parse(&id[..31]), None);
         assert_eq!(BlockName::parse(&[&id[..], &[0]].concat()), None);
-        for (at, value) in [(0, 0), (0, 2), (1, 2), (2, 1), (3, 1)] {
+        for (at, value) in [(0, 0), (0, 2), (1, 3), (2, 1), (3, 1)] {
             let mut other = id;
             other[at] = value;
             assert_eq!(BlockName::parse(&other), None, "byte {at} = {value}");
@@ -200,9 +227,12 @@ mod tests {
             Fingerprint::new(Some(10), None, 8),
             Fingerprint::new(None, Some(at), 8),
             Fingerprint::new(Some(10), Some(at), 9),
+            base.of_version(Some("0x8D")),
         ] {
             assert_ne!(base, other);
         }
+        assert_eq!(base, base.of_version(None));
+        assert_ne!(base.of_version(Some("0x8D")), base.of_version(Some("0x8E")));
     }
 
     #[test]

@@ -6,11 +6,11 @@
 
 use crate::attributes::Replace;
 use crate::chunks::Chunks;
-use crate::endpoint::{BlockId, Finish, Found, Item, Limits, Payload, Reader, Receipt, Same, Sink, Source};
+use crate::endpoint::{BlockId, Finish, Found, Item, Limits, Payload, Reader, Receipt, Same, Sink, Source, Span};
 use crate::error::{Error, Kind, Result};
 use crate::transfer::attempt::Attempt;
 use crate::transfer::audit::audit;
-use crate::transfer::block_id::{Fingerprint, Writer};
+use crate::transfer::block_id::{Fingerprint, Trust, Writer};
 use crate::transfer::budget::Budget;
 use crate::transfer::journal::{FINISHED_EARLIER, Finished};
 use crate::transfer::lanes::{Lanes, Load};
@@ -69,6 +69,8 @@ pub(super) enum Done {
 pub(super) struct Shared {
     pub(super) job: Job,
     pub(super) limits: Limits,
+    /// Whether the sink draws its bytes itself.
+    pub(super) draws: bool,
     pub(super) budget: Budget,
     pub(super) gate: Gate,
     pub(super) progress: Arc<Progress>,
@@ -93,6 +95,7 @@ pub async fn run(job: Job, progress: Arc<Progress>, stop: Stop) -> Result<Summar
     let start = Instant::now();
     let shared = Arc::new(Shared {
         limits: job.sink.limits(),
+        draws: job.sink.draws(),
         budget: Budget::new(job.tuning.memory).counting(progress.memory_wait()),
         gate: Gate::new(job.tuning.overwrite, job.prompt.clone()),
         whole_limit: AtomicU64::new(job.tuning.whole_limit),
@@ -264,7 +267,8 @@ impl Shared {
         };
         match block.into_whole(self.whole_limit.load(Ordering::Relaxed).min(self.limits.whole)) {
             Ok((data, _permit)) => {
-                let finish = Finish { content_md5: stream.content_md5(), replace: stream.replace() };
+                let finish =
+                    Finish { content_md5: stream.content_md5(), replace: stream.replace(), source: Some(stream.reader()) };
                 let result = self.put(&attempt, Payload { crc64: data.crc64(), data }, finish).await;
                 self.settle(&attempt, result)
             }
@@ -319,6 +323,9 @@ impl Shared {
 
     /// Moves an object in one request.
     async fn move_whole(&self, attempt: &Attempt, reader: &dyn Reader, len: u64) -> Result<Done> {
+        if self.draws {
+            return self.draw_whole(attempt, reader, len).await;
+        }
         let _permit = self.budget.acquire(len).await;
         let data = reader.read(0, len).await?;
         let content_md5 = match self.job.tuning.put_md5 {
@@ -328,11 +335,26 @@ impl Shared {
         let payload = Payload { crc64: data.crc64(), data };
         reader.check_unchanged(self.same())?;
         let replace = self.gate.condition(reader.facts().modified);
-        self.put(attempt, payload, Finish { content_md5, replace }).await
+        self.put(attempt, payload, Finish { content_md5, replace, source: Some(reader) }).await
+    }
+
+    /// Lets the sink draw an object in one request.
+    async fn draw_whole(&self, attempt: &Attempt, reader: &dyn Reader, len: u64) -> Result<Done> {
+        let _permit = self.budget.acquire(self.job.sink.holds(len)).await;
+        let target = &attempt.item().target;
+        let replace = self.gate.condition(reader.facts().modified);
+        let finish = Finish { content_md5: None, replace, source: Some(reader) };
+        let span = Span { reader, offset: 0, len };
+        let draw = |replace| self.job.sink.draw(target, span, Finish { replace, ..finish });
+        let written = self.gate.write(target, replace, draw).await?;
+        if matches!(written, Written::Done(_)) {
+            attempt.sent(len, &self.progress);
+        }
+        Ok(written.count(attempt, len))
     }
 
     /// Puts a whole object that is in memory; one the sink finds too large goes again in blocks.
-    async fn put(&self, attempt: &Attempt, payload: Payload, finish: Finish) -> Result<Done> {
+    async fn put(&self, attempt: &Attempt, payload: Payload, finish: Finish<'_>) -> Result<Done> {
         let item = attempt.item();
         let len = payload.data.len();
         let put = |replace| self.job.sink.put(&item.target, payload.clone(), Finish { replace, ..finish });
@@ -353,20 +375,14 @@ impl Shared {
                 written
             }
         };
-        Ok(match written? {
-            Written::Done(receipt) => {
-                attempt.count(receipt);
-                Done::Moved(len)
-            }
-            Written::Skipped(reason) => Done::Skipped(reason),
-        })
+        Ok(written?.count(attempt, len))
     }
 
     /// Stages data that is in memory as blocks, one after the other: what is left to do when it was refused in one piece.
     async fn stage(&self, attempt: &Attempt, data: &Chunks, size: u64, replace: Replace) -> Result<Vec<BlockId>> {
         let modified = attempt.course().facts.and_then(|facts| facts.modified);
         let fingerprint = Fingerprint::new(Some(data.len()), modified, size);
-        let staging = Staging::new(Writer::new(fingerprint, self.job.sink.checks())?, replace);
+        let staging = Staging::new(Writer::new(fingerprint, self.trust())?, replace);
         let mut ids = Vec::new();
         for (index, offset) in (0u32..).zip((0..data.len()).step_by(usize::try_from(size).unwrap_or(usize::MAX))) {
             let block = data.slice(offset, size.min(data.len() - offset));
@@ -375,6 +391,11 @@ impl Shared {
             attempt.add_blocks(1);
         }
         Ok(ids)
+    }
+
+    /// What blocks put from memory are known by.
+    pub(super) fn trust(&self) -> Trust {
+        if self.job.sink.checks() { Trust::Checked } else { Trust::Unchecked }
     }
 
     /// In what a source must be what it was when it was opened.

@@ -138,7 +138,8 @@ impl Lanes {
     fn sample(&self) -> Sample {
         let Shared { load, job, progress, budget, .. } = &*self.shared;
         let bytes = progress.snapshot().bytes_sent;
-        let Flow { moved, pushed_back } = job.sink.flow().unwrap_or(Flow { moved: bytes, pushed_back: 0 });
+        let Flow { moved, pushed_back } =
+            job.sink.flow().or_else(|| job.source.flow()).unwrap_or(Flow { moved: bytes, pushed_back: 0 });
         Sample {
             at: self.started.elapsed(),
             moved,

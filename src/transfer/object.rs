@@ -6,13 +6,12 @@
 //! What is committed already under that name stays as it was.
 
 use crate::attributes::Replace;
-use crate::endpoint::{self, BlockId, Facts, Finish, Reader, Same, Which};
+use crate::endpoint::{self, BlockId, Facts, Finish, Reader, Same, Span, Which};
 use crate::error::{Error, Kind, Result};
 use crate::transfer::attempt::Attempt;
-use crate::transfer::block_id::{BlockName, Fingerprint, Writer};
+use crate::transfer::block_id::{BlockName, Fingerprint, Trust, Writer};
 use crate::transfer::engine::{Done, Shared};
 use crate::transfer::md5::Hashing;
-use crate::transfer::overwrite::Written;
 use crate::transfer::progress::There;
 use crate::transfer::resume::Earlier;
 use crate::transfer::staged::{Staged, Total};
@@ -56,8 +55,14 @@ impl Object {
         shared: &Shared,
     ) -> Result<Self> {
         let Facts { len, modified } = reader.facts();
-        let put_md5 = shared.job.tuning.put_md5;
-        let writer = Writer::new(Fingerprint::new(len, modified, cut.block_size), shared.job.sink.checks())?;
+        let put_md5 = shared.job.tuning.put_md5 && !shared.draws;
+        let version = reader.version();
+        let trust = match (shared.draws, version) {
+            (true, Some(_)) => Trust::Pinned,
+            (true, None) => Trust::Unchecked,
+            (false, _) => shared.trust(),
+        };
+        let writer = Writer::new(Fingerprint::new(len, modified, cut.block_size).of_version(version), trust)?;
         Ok(Object {
             staging: Staging::new(writer, replace),
             earlier: OnceCell::new(),
@@ -120,28 +125,37 @@ impl Object {
 
     async fn put_block(&self, index: u32, shared: &Shared) -> Result<Option<Vec<BlockId>>> {
         let len = self.len_of(index);
-        let _permit = shared.budget.acquire(len).await;
+        let span = Span { reader: &*self.reader, offset: u64::from(index) * self.cut.block_size, len };
+        let _permit = shared.budget.acquire(if shared.draws { shared.job.sink.holds(len) } else { len }).await;
         if self.failed.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let data = self.reader.read(u64::from(index) * self.cut.block_size, len).await?;
-        if data.len() != len {
-            return Err(Error::new(
-                Kind::SourceChanged,
-                format!("{} has become shorter while it was read", self.attempt.item().source),
-            ));
-        }
-        let crc64 = data.crc64();
-        let id = match self.taken_over(index, crc64, len, shared).await? {
-            Some(id) => {
-                self.attempt.resumed(len, &shared.progress);
-                id
-            }
-            None => self.staging.put(&self.attempt, index, data, crc64, shared).await?,
-        };
+        let id = if shared.draws { self.drawn(index, span, shared).await? } else { self.read(index, span, shared).await? };
         let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
         staged.enter(index, id, len)?;
         staged.take_complete()
+    }
+
+    /// Reads a block and puts it, unless it is there already.
+    async fn read(&self, index: u32, span: Span<'_>, shared: &Shared) -> Result<BlockId> {
+        let data = span.reader.read(span.offset, span.len).await?;
+        if data.len() != span.len {
+            let text = format!("{} has become shorter while it was read", self.attempt.item().source);
+            return Err(Error::new(Kind::SourceChanged, text));
+        }
+        let crc64 = data.crc64();
+        match self.taken_over(index, Some(crc64), span.len, shared).await? {
+            Some(id) => Ok(id),
+            None => self.staging.put(&self.attempt, index, data, crc64, shared).await,
+        }
+    }
+
+    /// Lets the sink draw a block, unless it is there already.
+    async fn drawn(&self, index: u32, span: Span<'_>, shared: &Shared) -> Result<BlockId> {
+        match self.taken_over(index, None, span.len, shared).await? {
+            Some(id) => Ok(id),
+            None => self.staging.draw(&self.attempt, index, span, shared).await,
+        }
     }
 
     fn len_of(&self, index: u32) -> u64 {
@@ -149,11 +163,15 @@ impl Object {
     }
 
     /// The block an earlier try has staged, if it is what ours would be. None once blocks got lost: it may be among them.
-    async fn taken_over(&self, index: u32, crc64: u64, len: u64, shared: &Shared) -> Result<Option<BlockId>> {
+    async fn taken_over(&self, index: u32, crc64: Option<u64>, len: u64, shared: &Shared) -> Result<Option<BlockId>> {
         if self.rounds.load(Ordering::Relaxed) > 0 || self.staging.has_cleared() {
             return Ok(None);
         }
-        Ok(self.earlier(shared).await?.find(index, crc64, len))
+        let found = self.earlier(shared).await?.find(index, crc64, len);
+        if found.is_some() {
+            self.attempt.resumed(len, &shared.progress);
+        }
+        Ok(found)
     }
 
     /// Commits; where blocks are gone, gives those back to the lanes and comes to no end yet (`None`).
@@ -216,14 +234,9 @@ impl Object {
         let content_md5 = self.content_md5.get().copied();
         self.reader.check_unchanged(shared.same())?;
         let (sink, target) = (&shared.job.sink, &self.attempt.item().target);
-        let commit = |replace| sink.commit(target, ids, Finish { content_md5, replace });
-        Ok(match shared.gate.write(target, self.staging.replace(), commit).await? {
-            Written::Done(receipt) => {
-                self.attempt.count(receipt);
-                Done::Moved(self.cut.len)
-            }
-            Written::Skipped(reason) => Done::Skipped(reason),
-        })
+        let source = Some(&*self.reader);
+        let commit = |replace| sink.commit(target, ids, Finish { content_md5, replace, source });
+        Ok(shared.gate.write(target, self.staging.replace(), commit).await?.count(&self.attempt, self.cut.len))
     }
 }
 

@@ -6,6 +6,8 @@
 use crate::attributes::Replace;
 use crate::endpoint::{Facts, Receipt, Sink, Task};
 use crate::error::{Error, Kind, Result};
+use crate::transfer::attempt::Attempt;
+use crate::transfer::engine::Done;
 use crate::transfer::plan::Overwrite;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -52,6 +54,19 @@ pub(super) enum Look {
 pub(super) enum Written {
     Done(Receipt),
     Skipped(&'static str),
+}
+
+impl Written {
+    /// What that means for an object of so many bytes, which its attempt is told.
+    pub(super) fn count(self, attempt: &Attempt, bytes: u64) -> Done {
+        match self {
+            Written::Done(receipt) => {
+                attempt.count(receipt);
+                Done::Moved(bytes)
+            }
+            Written::Skipped(reason) => Done::Skipped(reason),
+        }
+    }
 }
 
 impl Gate {

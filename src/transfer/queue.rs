@@ -232,7 +232,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_waits_for_room_when_the_listing_is_stopped_is_still_there() {
-        let items = |count| vec![Item { source: "a".into(), target: "a".into() }; count];
+        let items = |count| vec![Item::new("a", "a"); count];
         let (queue, now) = (Queue::default(), SystemTime::now());
         assert!(queue.push(items(AHEAD - 1), now).await);
         for _ in 0..2 {

@@ -1,13 +1,13 @@
 //! What an earlier try left at the destination: staged blocks that came from the same source, for the next try to take over.
 //!
-//! No state is kept for this. A block's id says what it came from (length, time, block size), which block it is and what its
+//! No state is kept for this but what the sink keeps of blocks. A block's id says what it came from (length, time, block size), which block it is and what its
 //! CRC is; whoever has read the same block of the same source and has the same CRC need not send it. Which run wrote it does
 //! not matter, only that it was checked when it was staged. Asking costs one request an object of several blocks, and none
 //! where it was once refused.
 
 use crate::endpoint::{BlockId, Which};
 use crate::error::{Error, Kind, Result};
-use crate::transfer::block_id::{BlockName, Fingerprint};
+use crate::transfer::block_id::{BlockName, Fingerprint, Trust};
 use crate::transfer::engine::Shared;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,7 +27,8 @@ pub(super) struct Earlier {
 #[derive(Debug, Clone, Copy)]
 struct Block {
     index: u32,
-    crc64: u64,
+    /// `None` where the source is pinned.
+    crc64: Option<u64>,
     len: u64,
     id: BlockId,
 }
@@ -57,16 +58,21 @@ impl Earlier {
 
     fn of(there: impl Iterator<Item = (BlockId, u64)>, source: Fingerprint) -> Self {
         let ours = there.filter_map(|(id, len)| {
-            let name = BlockName::parse(&id.0).filter(|name| name.checked && name.fingerprint == source)?;
-            Some(Block { index: name.index, crc64: name.crc64, len, id })
+            let name = BlockName::parse(&id.0).filter(|name| name.fingerprint == source)?;
+            let crc64 = match name.trust {
+                Trust::Checked => Some(name.crc64),
+                Trust::Pinned => None,
+                Trust::Unchecked => return None,
+            };
+            Some(Block { index: name.index, crc64, len, id })
         });
         let mut blocks: Vec<Block> = ours.collect();
         blocks.sort_unstable_by_key(|block| block.index);
         Earlier { blocks }
     }
 
-    /// A staged block that has what block `index` has now.
-    pub(super) fn find(&self, index: u32, crc64: u64, len: u64) -> Option<BlockId> {
+    /// A staged block that has what block `index` has now: the same CRC, or, without one, the same version of the source.
+    pub(super) fn find(&self, index: u32, crc64: Option<u64>, len: u64) -> Option<BlockId> {
         let from = self.blocks.partition_point(|block| block.index < index);
         let candidates = self.blocks[from..].iter().take_while(|block| block.index == index);
         candidates.into_iter().find(|block| block.crc64 == crc64 && block.len == len).map(|block| block.id)
@@ -84,13 +90,14 @@ mod tests {
     use crate::transfer::block_id::Nonce;
 
     fn name(index: u32, nonce: u8, crc64: u64) -> BlockName {
-        BlockName { fingerprint: Fingerprint([1; 8]), nonce: Nonce([nonce; 8]), index, crc64, checked: true }
+        BlockName { fingerprint: Fingerprint([1; 8]), nonce: Nonce([nonce; 8]), index, crc64, trust: Trust::Checked }
     }
 
     #[test]
     fn a_block_is_taken_over_if_source_index_crc_and_length_are_the_same() {
         let other_source = BlockName { fingerprint: Fingerprint([2; 8]), ..name(4, 1, 40) };
-        let unchecked = BlockName { checked: false, ..name(5, 1, 50) };
+        let unchecked = BlockName { trust: Trust::Unchecked, ..name(5, 1, 50) };
+        let pinned = BlockName { trust: Trust::Pinned, ..name(6, 1, 0) };
         let there = [
             (name(3, 1, 30), 8),
             (name(0, 1, 10), 8),
@@ -98,6 +105,7 @@ mod tests {
             (name(1, 2, 20), 7),
             (other_source, 8),
             (unchecked, 8),
+            (pinned, 8),
         ];
         let ids = there.iter().map(|(name, len)| (name.build(), *len)).chain([(BlockId([b'x'; 32]), 8)]);
         let earlier = Earlier::of(ids, Fingerprint([1; 8]));
@@ -112,12 +120,15 @@ mod tests {
             (4, 40, 8, None),
             (5, 50, 8, None),
             (6, 0, 8, None),
+            (7, 0, 8, None),
         ] {
             assert_eq!(
-                earlier.find(index, crc64, len),
+                earlier.find(index, Some(crc64), len),
                 found.map(|name| name.build()),
                 "block {index}, crc {crc64}, {len} bytes"
             );
         }
+        assert_eq!(earlier.find(6, None, 8), Some(pinned.build()));
+        assert_eq!((earlier.find(6, None, 7), earlier.find(0, None, 8)), (None, None));
     }
 }

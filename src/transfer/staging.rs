@@ -7,12 +7,20 @@
 
 use crate::attributes::Replace;
 use crate::chunks::Chunks;
-use crate::endpoint::{BlockId, Payload};
+use crate::endpoint::{BlockId, Payload, Receipt, Span, Task};
 use crate::error::{Error, Kind, Result};
 use crate::transfer::attempt::Attempt;
 use crate::transfer::block_id::Writer;
 use crate::transfer::engine::Shared;
 use tokio::sync::OnceCell;
+
+/// A block that is being staged.
+#[derive(Clone, Copy)]
+struct Block {
+    index: u32,
+    id: BlockId,
+    len: u64,
+}
 
 pub(super) struct Staging {
     writer: Writer,
@@ -42,10 +50,25 @@ impl Staging {
 
     /// Stages one block under a name of its own; its bytes count once they are acknowledged.
     pub(super) async fn put(&self, attempt: &Attempt, index: u32, data: Chunks, crc64: u64, shared: &Shared) -> Result<BlockId> {
-        let (item, len) = (attempt.item(), data.len());
+        let (target, len) = (&attempt.item().target, data.len());
         let id = self.writer.block(index, crc64).build();
         let payload = Payload { data, crc64 };
-        let put = || shared.job.sink.put_block(&item.target, id, payload.clone());
+        self.stage(attempt, Block { index, id, len }, shared, || shared.job.sink.put_block(target, id, payload.clone())).await
+    }
+
+    /// Lets the sink draw one block.
+    pub(super) async fn draw(&self, attempt: &Attempt, index: u32, span: Span<'_>, shared: &Shared) -> Result<BlockId> {
+        let target = &attempt.item().target;
+        let id = self.writer.block(index, 0).build();
+        let block = Block { index, id, len: span.len };
+        self.stage(attempt, block, shared, || shared.job.sink.draw_block(target, id, span)).await
+    }
+
+    async fn stage<'a, P>(&self, attempt: &Attempt, block: Block, shared: &Shared, put: P) -> Result<BlockId>
+    where
+        P: Fn() -> Task<'a, Result<Receipt>>,
+    {
+        let Block { index, id, len } = block;
         let result = match put().await {
             Err(error) if error.kind() == Kind::Leftovers => {
                 self.clear(attempt, error, shared).await?;
@@ -53,7 +76,7 @@ impl Staging {
             }
             result => result,
         };
-        let receipt = result.map_err(|e| e.context(format!("cannot put block {index} of {}", item.source)))?;
+        let receipt = result.map_err(|e| e.context(format!("cannot move block {index} of {}", attempt.item().source)))?;
         attempt.count(receipt);
         attempt.sent(len, &shared.progress);
         Ok(id)

@@ -12,7 +12,6 @@ use crate::transfer::block_id::{Fingerprint, Writer};
 use crate::transfer::budget::Permit;
 use crate::transfer::engine::{Done, Shared};
 use crate::transfer::md5;
-use crate::transfer::overwrite::Written;
 use crate::transfer::plan::stream_block;
 use crate::transfer::staged::{Staged, Total};
 use crate::transfer::staging::Staging;
@@ -58,7 +57,7 @@ impl Stream {
         let hash = shared.job.tuning.put_md5.then(md5::Running::default);
         let fingerprint = Fingerprint::new(None, reader.facts().modified, shared.job.tuning.block_size);
         Ok(Stream {
-            staging: Staging::new(Writer::new(fingerprint, shared.job.sink.checks())?, replace),
+            staging: Staging::new(Writer::new(fingerprint, shared.trust())?, replace),
             turn: tokio::sync::Mutex::new(Turn { hash, ..Turn::default() }),
             staged: Mutex::default(),
             hash: Mutex::default(),
@@ -70,6 +69,10 @@ impl Stream {
 
     pub(super) fn attempt(&self) -> &Attempt {
         &self.attempt
+    }
+
+    pub(super) fn reader(&self) -> &dyn Reader {
+        &*self.reader
     }
 
     pub(super) fn replace(&self) -> Replace {
@@ -161,14 +164,8 @@ impl Stream {
         let content_md5 = self.content_md5();
         let bytes = self.turn.lock().await.offset;
         let (sink, target) = (&shared.job.sink, &self.attempt.item().target);
-        let commit = |replace| sink.commit(target, ids, Finish { content_md5, replace });
-        Ok(match shared.gate.write(target, self.staging.replace(), commit).await? {
-            Written::Done(receipt) => {
-                self.attempt.count(receipt);
-                Done::Moved(bytes)
-            }
-            Written::Skipped(reason) => Done::Skipped(reason),
-        })
+        let commit = |replace| sink.commit(target, ids, Finish { content_md5, replace, source: Some(&*self.reader) });
+        Ok(shared.gate.write(target, self.staging.replace(), commit).await?.count(&self.attempt, bytes))
     }
 
     /// The hash over all of it; there once the last block was read, and if it was asked for.

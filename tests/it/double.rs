@@ -87,7 +87,7 @@ impl Drop for Counted {
 impl Source for Memory {
     fn list<'a>(&'a self, out: Listing) -> Task<'a, Result<()>> {
         Box::pin(async move {
-            let items = self.objects.keys().map(|name| Found::Item(Item { source: name.clone(), target: name.clone() }));
+            let items = self.objects.keys().map(|name| Found::Item(Item::new(name.clone(), name.clone())));
             let mut all: Vec<Found> = std::mem::take(&mut *self.others.lock().unwrap());
             all.extend(items);
             while !all.is_empty() {
@@ -295,7 +295,7 @@ impl Sink for Store {
         }
     }
 
-    fn put<'a>(&'a self, target: &'a str, payload: Payload, finish: Finish) -> Task<'a, Result<Receipt>> {
+    fn put<'a>(&'a self, target: &'a str, payload: Payload, finish: Finish<'a>) -> Task<'a, Result<Receipt>> {
         Box::pin(async move {
             self.call(Call::Put(target.to_owned())).await?;
             if payload.data.len() > self.limits.whole {
@@ -318,7 +318,7 @@ impl Sink for Store {
         })
     }
 
-    fn commit<'a>(&'a self, target: &'a str, ids: &'a [BlockId], finish: Finish) -> Task<'a, Result<Receipt>> {
+    fn commit<'a>(&'a self, target: &'a str, ids: &'a [BlockId], finish: Finish<'a>) -> Task<'a, Result<Receipt>> {
         Box::pin(async move {
             self.call(Call::Commit(target.to_owned())).await?;
             let parts: Option<Vec<(BlockId, Vec<u8>)>> = {

@@ -385,7 +385,7 @@ async fn a_silent_pipe_does_not_hold_up_a_stop() {
     impl blobjet::endpoint::Source for Silent {
         fn list<'a>(&'a self, out: blobjet::endpoint::Listing) -> blobjet::endpoint::Task<'a, blobjet::Result<()>> {
             Box::pin(async move {
-                let item = blobjet::endpoint::Item { source: "-".into(), target: "x".into() };
+                let item = blobjet::endpoint::Item::new("-", "x");
                 let _ = out.send(vec![Found::Item(item)]).await;
                 Ok(())
             })

@@ -268,7 +268,7 @@ async fn a_narrow_line_is_slow_and_not_still() {
     let data = Chunks::from(pattern(3_000_000));
     let blob = Blob::new(&stage.client, CONTAINER, NAME);
     let stats = stage.client.stats();
-    let under_way = || stats.bytes_unanswered.load(Relaxed);
+    let under_way = || stats.bytes_under_way.load(Relaxed);
     let progress_is_seen = async {
         while under_way() == 0 {
             tokio::task::yield_now().await;

@@ -219,7 +219,7 @@ fn wrong_sources_fail_at_once_each_in_its_way() {
 #[tokio::test]
 async fn an_empty_file_with_bytes_in_it_is_refused() {
     let source = opened("/proc/self/status", &Opening::default()).unwrap();
-    let item = Item { source: "/proc/self/status".into(), target: "x".into() };
+    let item = Item::new("/proc/self/status", "x");
     let error = source.open(&item).await.err().unwrap();
     assert_eq!(error.kind(), Kind::SourceUnreadable);
     assert!(error.advice().is_some_and(|advice| advice.contains("pipe it")));
@@ -272,7 +272,7 @@ async fn every_way_of_reading_gives_the_same_bytes() {
     let path = dir.path().join("f");
     let data: Vec<u8> = (0..3 * MIB + 5).map(|i| (i ^ (i >> 8) ^ (i >> 16)).to_le_bytes()[0]).collect();
     fs::write(&path, &data).unwrap();
-    let item = Item { source: path.to_str().unwrap().to_owned(), target: "f".to_owned() };
+    let item = Item::new(path.to_str().unwrap(), "f");
     for read in [ReadMode::Auto, ReadMode::Mmap, ReadMode::Pread] {
         let source = opened(&item.source, &Opening { read, ..Opening::default() }).unwrap();
         let reader = source.open(&item).await.unwrap();
@@ -310,7 +310,7 @@ async fn a_source_that_changes_is_noticed_whatever_way_it_changes() {
             fs::write(&path, vec![1; 4_000_000]).unwrap();
             let file = File::options().write(true).open(&path).unwrap();
             file.set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
-            let item = Item { source: path.to_str().unwrap().to_owned(), target: "f".to_owned() };
+            let item = Item::new(path.to_str().unwrap(), "f");
             let source = opened(&item.source, &Opening { read, ..Opening::default() }).unwrap();
             let reader = source.open(&item).await.unwrap();
             let window = reader.read(0, 4_000_000).await.unwrap();
@@ -326,7 +326,7 @@ async fn a_source_that_changes_is_noticed_whatever_way_it_changes() {
 async fn what_takes_a_files_place_after_the_listing_is_never_waited_for() {
     let dir = tree(&["f"]);
     let path = dir.path().join("f");
-    let item = Item { source: path.to_str().unwrap().to_owned(), target: "f".to_owned() };
+    let item = Item::new(path.to_str().unwrap(), "f");
     let source = opened(&item.source, &Opening::default()).unwrap();
     fs::remove_file(&path).unwrap();
     assert_eq!(source.open(&item).await.err().unwrap().kind(), Kind::SourceChanged);

@@ -40,7 +40,7 @@ enum Load {
 impl Source for Load {
     fn list<'a>(&'a self, out: Listing) -> Task<'a, Result<()>> {
         Box::pin(async move {
-            let item = || Found::Item(Item { source: "x".into(), target: "x".into() });
+            let item = || Found::Item(Item::new("x", "x"));
             let count = if matches!(self, Load::Large) { 1 } else { 1000 };
             while out.send((0..count).map(|_| item()).collect()).await.is_ok() && count > 1 {}
             Ok(())

@@ -277,7 +277,7 @@ async fn a_file_cut_short_under_way_is_not_committed_and_the_old_blob_stays() {
             &'a self,
             target: &'a str,
             payload: blobjet::endpoint::Payload,
-            finish: blobjet::endpoint::Finish,
+            finish: blobjet::endpoint::Finish<'a>,
         ) -> blobjet::endpoint::Task<'a, blobjet::Result<blobjet::endpoint::Receipt>> {
             self.0.put(target, payload, finish)
         }
@@ -297,7 +297,7 @@ async fn a_file_cut_short_under_way_is_not_committed_and_the_old_blob_stays() {
             &'a self,
             target: &'a str,
             ids: &'a [blobjet::endpoint::BlockId],
-            finish: blobjet::endpoint::Finish,
+            finish: blobjet::endpoint::Finish<'a>,
         ) -> blobjet::endpoint::Task<'a, blobjet::Result<blobjet::endpoint::Receipt>> {
             self.0.commit(target, ids, finish)
         }
@@ -327,7 +327,7 @@ async fn bytes_that_vanish_before_they_are_sent_fail_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f");
     fs::write(&path, pattern(usize::try_from(4 * B).unwrap())).unwrap();
-    let item = Item { source: path.to_str().unwrap().to_owned(), target: "f".into() };
+    let item = Item::new(path.to_str().unwrap(), "f");
     let source = local(&path, &Opening { read: ReadMode::Mmap, ..Opening::default() });
     let reader = source.open(&item).await.unwrap();
     let data = reader.read(0, 4 * B).await.unwrap();

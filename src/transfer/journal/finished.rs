@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn unchanged_means_name_length_and_time() {
-        let item = |source: &str, target: &str| Item { source: source.into(), target: target.into() };
+        let item = |source: &str, target: &str| Item::new(source, target);
         let facts = |len, nanos| Facts { len: Some(len), modified: Some(SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos)) };
         let mut finished = Finished::default();
         for (source, target, len, modified) in [("a", "x/a", 5, 7), ("b", "x/b", 5, 7), ("b", "x/b", 6, 8), ("c", "x/c", 0, 7)] {

@@ -387,7 +387,7 @@ mod tests {
         assert_eq!(store.find(ID).unwrap().state, State::Interrupted);
         let lease = store.lease(&job, "resume").unwrap();
         let resumed = store.resume(&job, lease).unwrap();
-        let item = |name: &str| Item { source: format!("./d/{name}"), target: format!("d/{name}") };
+        let item = |name: &str| Item::new(format!("./d/{name}"), format!("d/{name}"));
         assert!(resumed.finished.has(&item("a"), &facts(7)) && !resumed.finished.has(&item("b"), &facts(7)));
         let (again, _) = start(dir.path(), Keep::default(), Start::Again(resumed));
         tell(&again, "./d/a", Some("d/a"), Outcome::Skipped(FINISHED_EARLIER));
