@@ -10,6 +10,8 @@ use crate::rest::date;
 use crate::rest::model::{BlockList, BlockListType, ListedBlock, XmlError, block_list_xml, each_block, unquoted};
 use crate::rest::properties::{self, md5_header};
 use crate::rest::request::{Request, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use http::{HeaderValue, Method};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
@@ -23,7 +25,7 @@ pub struct Blob<'a> {
 
 /// What a write answered. Only one that made or replaced a blob names its ETag and last change.
 #[derive(Debug, Clone)]
-pub struct Written(Response);
+pub struct Written(pub(super) Response);
 
 impl Written {
     /// Requests it took, 1 at least: more where some were sent again.
@@ -80,6 +82,35 @@ impl BlobProperties {
         self.0.headers.values().all(|value| value.to_str().is_ok())
     }
 
+    /// What it carries, as far as a write can set it: without tags, which are asked for apart, and tier. Metadata names are in
+    /// lower case.
+    ///
+    /// # Errors
+    /// Why it cannot be written back as it is: not plain text, or an MD5 that is none.
+    pub fn attributes(&self) -> Result<Attributes, &'static str> {
+        if !self.all_text() {
+            return Err("the blob there has a property that is not plain text");
+        }
+        let plain = |name: &str| self.get(name).map(str::to_owned);
+        let content_md5 = match self.get("content-md5") {
+            None => None,
+            Some(text) => {
+                let md5 = BASE64.decode(text).ok().and_then(|raw| <[u8; 16]>::try_from(raw).ok());
+                Some(md5.ok_or("the MD5 stored with the blob there cannot be read")?)
+            }
+        };
+        Ok(Attributes {
+            content_type: plain("content-type"),
+            content_encoding: plain("content-encoding"),
+            content_language: plain("content-language"),
+            content_disposition: plain("content-disposition"),
+            cache_control: plain("cache-control"),
+            content_md5,
+            metadata: self.metadata().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            ..Attributes::default()
+        })
+    }
+
     /// Metadata, names in lower case as HTTP libraries hand them on.
     pub fn metadata(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.headers.iter().filter_map(|(name, value)| Some((name.as_str().strip_prefix("x-ms-meta-")?, value.to_str().ok()?)))
@@ -102,7 +133,7 @@ const PUT_BLOCK: Op = Op::new("put a block of", Need::WRITE);
 const PUT_BLOCK_LIST: Op = Op::new("commit the blocks of", Need::WRITE);
 const GET_BLOCK_LIST: Op = Op::new("get the block list of", Need::READ);
 const GET_PROPERTIES: Op = Op::new("get properties of", Need::READ);
-const DELETE: Op = Op::new("delete blob", Need::DELETE);
+pub(super) const DELETE: Op = Op::new("delete blob", Need::DELETE);
 
 /// The operation as it is with these attributes and this condition.
 fn op_for(op: Op, attributes: &Attributes, replace: Replace) -> Op {
@@ -246,17 +277,26 @@ impl<'a> Blob<'a> {
     /// # Errors
     /// `Conflict` for a lease, or snapshots that were to be kept, and those of [`Client::send`](super::client::Client::send).
     pub async fn delete(&self, snapshots: DeleteSnapshots) -> Result<bool> {
+        deleted(self.client.send(self.delete_request(snapshots), DELETE).await.map(drop))
+    }
+
+    /// Delete Blob as a request, also for a batch.
+    pub(super) fn delete_request(&self, snapshots: DeleteSnapshots) -> Request {
         let request = self.request(Method::DELETE);
-        let request = match snapshots {
+        match snapshots {
             DeleteSnapshots::Refuse => request,
             DeleteSnapshots::Include => request.header("x-ms-delete-snapshots", HeaderValue::from_static("include")),
             DeleteSnapshots::Only => request.header("x-ms-delete-snapshots", HeaderValue::from_static("only")),
-        };
-        match self.client.send(request, DELETE).await {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == Kind::NotFound => Ok(error.attempts().is_some()),
-            Err(error) => Err(error),
         }
+    }
+}
+
+/// Whether there was a blob to delete: one that an earlier try deleted is not there for a later one.
+pub(super) fn deleted(result: Result<()>) -> Result<bool> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == Kind::NotFound => Ok(error.attempts().is_some()),
+        Err(error) => Err(error),
     }
 }
 

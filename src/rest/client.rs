@@ -4,13 +4,14 @@
 //! `answer.rs`, how long to wait in `retry.rs`. Bodies are memory that stays until the answer is there, so each try sends the
 //! same bytes. Redirects are never followed: a SAS must not reach another host.
 
+pub(in crate::rest) mod parts;
+
 use crate::error::{Attempts, Error, Kind, Result};
 use crate::rest::answer::{self, Asked, Verdict};
 use crate::rest::auth::{Credential, Head, Need};
 use crate::rest::body::{Cap, SendBody};
 use crate::rest::connect::{Connector, Proxies};
 use crate::rest::location::{Location, Scheme};
-use crate::rest::model::XmlError;
 use crate::rest::pace::Pace;
 use crate::rest::properties::{crc64_header, md5_header};
 use crate::rest::receive::{Incoming, Receive, Sum};
@@ -208,7 +209,7 @@ impl Client {
     }
 
     /// The error for an answer to a request for `path` that could not be read.
-    pub(crate) fn bad_answer(&self, op: Op, path: &str, cause: XmlError) -> Error {
+    pub(crate) fn bad_answer(&self, op: Op, path: &str, cause: impl std::error::Error + Send + Sync + 'static) -> Error {
         Error::new(Kind::BadAnswer, self.doing(op, path)).with_source(cause)
     }
 
@@ -253,9 +254,7 @@ impl Client {
                 Trouble::Failure(cause, _) => (*cause, None),
             };
             let wait = retry::delay(story.failures, hint).max(inner.brake.left());
-            let limit = inner.config.give_up_after;
-            let out_of_time = story.failures >= MIN_TRIES && failing_for + wait > limit;
-            if out_of_time || hint.is_some_and(|hint| hint > limit) {
+            if inner.is_hopeless(story.failures, failing_for, wait, hint) {
                 return Err(inner.gave_up(&request, op, &story, trouble));
             }
             tracing::debug!(?cause, ?wait, failures = story.failures, "{} will be tried again", inner.doing(&request.path, op));
@@ -294,6 +293,23 @@ fn head_len(method: &Method, uri: &Uri, headers: &http::HeaderMap) -> usize {
     line + headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len()).sum::<usize>() + "\r\n".len()
 }
 
+/// Path and query as they stand in the request line.
+fn push_target(target: &mut String, request: &Request, suffix: &str) {
+    target.push_str(&request.path);
+    let mut separator = '?';
+    for (name, value) in &request.query {
+        target.push(separator);
+        target.push_str(name);
+        target.push('=');
+        target.extend(utf8_percent_encode(value, PARAMETER));
+        separator = '&';
+    }
+    if !suffix.is_empty() {
+        target.push(separator);
+        target.push_str(suffix);
+    }
+}
+
 enum Outcome {
     Done(Response),
     /// Send again now: nothing failed.
@@ -302,6 +318,13 @@ enum Outcome {
 }
 
 impl Inner {
+    /// Whether it is given up rather than waited for so long.
+    fn is_hopeless(&self, failures: u32, failing_for: Duration, wait: Duration, hint: Option<Duration>) -> bool {
+        let limit = self.config.give_up_after;
+        let out_of_time = failures >= MIN_TRIES && failing_for + wait > limit;
+        out_of_time || hint.is_some_and(|hint| hint > limit)
+    }
+
     async fn attempt(
         &self,
         request: &Request,
@@ -376,19 +399,7 @@ impl Inner {
                 headers.insert(header::PROXY_AUTHORIZATION, value.clone());
             }
         }
-        target.push_str(&request.path);
-        let mut separator = '?';
-        for (name, value) in &request.query {
-            target.push(separator);
-            target.push_str(name);
-            target.push('=');
-            target.extend(utf8_percent_encode(value, PARAMETER));
-            separator = '&';
-        }
-        if !suffix.is_empty() {
-            target.push(separator);
-            target.push_str(&suffix);
-        }
+        push_target(&mut target, request, &suffix);
         let uri = Uri::from_maybe_shared(Bytes::from(target))
             .map_err(|e| Error::new(Kind::Usage, "the path or the query cannot stand in a request").with_source(e))?;
 

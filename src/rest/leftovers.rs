@@ -16,16 +16,13 @@ use crate::rest::auth::Need;
 use crate::rest::blob::{Blob, BlobProperties};
 use crate::rest::client::Op;
 use crate::rest::model::blocks::committed_list_xml;
-use crate::rest::model::{BlockList, BlockListType, Tags};
+use crate::rest::model::{BlockList, BlockListType};
 use crate::rest::properties;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use http::header::{HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderMap, Method};
 
 const COMMIT_AGAIN: Op = Op { conditional: true, ..Op::new("commit again the blocks of", Need::WRITE_TAGGED) };
 const DROP: Op = Op { conditional: true, ..Op::new("drop the uncommitted blocks of", Need::DELETE) };
-const GET_TAGS: Op = Op::new("get the tags of", Need::TAGS);
 
 /// What a blob may carry that a commit sets, or that stays by itself. A blob with another property of its own may lose it by a
 /// commit, so it is left alone.
@@ -75,10 +72,7 @@ impl Blob<'_> {
             return Err(self.barred("the blob there was not written in blocks, and cannot be committed again as it is"));
         }
         let mut attributes = self.attributes_of(&there)?;
-        let tags = self.client.send(self.request(Method::GET).query("comp", "tags"), GET_TAGS).await;
-        let tags = tags.map_err(|e| advise(e, "tags (t)"))?;
-        let tags = Tags::parse(&tags.body).map_err(|e| self.client.bad_answer(GET_TAGS, &self.path, e))?;
-        attributes.tags = tags.0;
+        attributes.tags = self.get_tags().await.map_err(|e| advise(e, "tags (t)"))?.0;
 
         let body = Chunks::from(committed_list_xml(list.committed.iter().map(|block| block.id.as_str())).into_bytes());
         let crc64 = body.crc64();
@@ -92,30 +86,10 @@ impl Blob<'_> {
 
     /// What a commit has to carry so that the blob keeps what it has. The tier stays by itself.
     fn attributes_of(&self, there: &BlobProperties) -> Result<Attributes> {
-        let plain = |name: &str| there.get(name).map(str::to_owned);
         if there.get("x-ms-blob-type") != Some("BlockBlob") || UNKNOWN_KEPT.iter().any(|name| there.get(name).is_some()) {
             return Err(self.barred("the blob there has a property that would not survive"));
         }
-        if !there.all_text() {
-            return Err(self.barred("the blob there has a property that is not plain text"));
-        }
-        let content_md5 = match there.get("content-md5") {
-            None => None,
-            Some(text) => {
-                let md5 = BASE64.decode(text).ok().and_then(|raw| <[u8; 16]>::try_from(raw).ok());
-                Some(md5.ok_or_else(|| self.barred("the MD5 stored with the blob there cannot be read"))?)
-            }
-        };
-        Ok(Attributes {
-            content_type: plain("content-type"),
-            content_encoding: plain("content-encoding"),
-            content_language: plain("content-language"),
-            content_disposition: plain("content-disposition"),
-            cache_control: plain("cache-control"),
-            content_md5,
-            metadata: there.metadata().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-            ..Attributes::default()
-        })
+        there.attributes().map_err(|why| self.barred(why))
     }
 
     fn barred(&self, why: &str) -> Error {

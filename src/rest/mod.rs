@@ -5,8 +5,10 @@
 
 mod answer;
 pub mod auth;
+pub mod batch;
 pub mod blob;
 mod body;
+pub mod change;
 pub mod client;
 pub mod connect;
 pub mod container;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod blob_batch;
+mod blob_changes;
 mod cli_bench;
 mod cli_copy;
 mod cli_docs;

@@ -4,8 +4,9 @@
 //! What a parser should find is counted here by plain text search, so that parser and expectation do not share their mistakes.
 
 use blobjet::rest::model::{
-    BlockList, ContainerPage, ErrorBody, ListEntry, ListPage, Properties, SignedIdentifiers, Spelling, Tags,
+    BlockList, ContainerPage, ErrorBody, ListEntry, ListPage, Properties, SignedIdentifiers, Spelling, Tags, multipart,
 };
+use bytes::Bytes;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -165,6 +166,25 @@ fn assert_error(e: &Exchange) {
     assert_eq!(error.to_xml(spelling), e.body, "{}", e.id);
 }
 
+fn assert_batch(e: &Exchange) {
+    let parts = multipart::parse(&e.headers["content-type"], &Bytes::from(e.body.clone())).unwrap();
+    let lines = |start: &str| -> Vec<String> {
+        e.body.split("\r\n").filter_map(|line| line.strip_prefix(start)).map(str::to_owned).collect()
+    };
+    let statuses: Vec<String> = parts.iter().map(|part| part.status.as_str().to_owned()).collect();
+    let expected: Vec<String> = lines("HTTP/1.1 ").iter().map(|line| line[..3].to_owned()).collect();
+    assert_eq!(statuses, expected, "{}", e.id);
+    let ids: Vec<String> = parts.iter().filter_map(|part| Some(part.content_id?.to_string())).collect();
+    assert_eq!(ids, lines("Content-ID: "), "{}", e.id);
+    let codes: Vec<&str> =
+        parts.iter().filter_map(|part| part.headers.get("x-ms-error-code")).map(|code| code.to_str().unwrap()).collect();
+    assert_eq!(codes, lines("x-ms-error-code: "), "{}", e.id);
+    for part in parts.iter().filter(|part| !part.body.is_empty()) {
+        assert!(ErrorBody::parse(&part.body).is_some(), "{}: {:?}", e.id, part.body);
+    }
+    assert!(!parts.is_empty(), "{}", e.id);
+}
+
 #[test]
 fn every_recorded_answer_is_understood() {
     let Some(exchanges) = exchanges() else { return };
@@ -213,12 +233,17 @@ fn every_recorded_answer_is_understood() {
                 assert_eq!(policies.to_xml(), e.body, "{}", e.id);
                 "access policies"
             }
+            202 if e.method == "POST" && is(&e.query, &["comp=batch"]) => {
+                assert_batch(e);
+                "batches"
+            }
             _ => continue,
         };
         *counts.entry(kind).or_default() += 1;
     }
     crate::tell(&format!("recorded answers: {counts:?}"));
-    for kind in ["errors", "lists of blobs", "blobs", "lists of containers", "block lists", "tags", "access policies"] {
+    for kind in ["errors", "lists of blobs", "blobs", "lists of containers", "block lists", "tags", "access policies", "batches"]
+    {
         assert!(counts.contains_key(kind), "no {kind} among the recordings: {counts:?}");
     }
 }

@@ -1,6 +1,7 @@
 //! An embedded service with a container, a client of it, and uploads to it through the library.
 
 use blobjet::attributes::Attributes;
+use blobjet::chunks::Chunks;
 use blobjet::emulator::Emulator;
 use blobjet::endpoint::Source;
 use blobjet::endpoint::blob::{BlobSink, ContentTypes};
@@ -43,6 +44,15 @@ impl World {
         let client = client(&emulator.url(), &inputs);
         assert!(Container::new(&client, CONTAINER).create().await.unwrap());
         World { emulator, client }
+    }
+
+    /// Has deleted blobs kept from now on.
+    pub(crate) async fn keep_deleted(&self) {
+        let policy = "<StorageServiceProperties><DeleteRetentionPolicy><Enabled>true</Enabled><Days>7</Days></DeleteRetentionPolicy></StorageServiceProperties>";
+        let request = Request::new(Method::PUT, self.client.location().account_path());
+        let request =
+            request.query("restype", "service").query("comp", "properties").body(Chunks::from(policy.as_bytes().to_vec()));
+        self.client.send(request, Op::new("set", Need::LIST_CONTAINERS)).await.unwrap();
     }
 
     pub(crate) fn sink(&self) -> BlobSink {

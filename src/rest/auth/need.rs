@@ -52,6 +52,12 @@ impl Need {
     pub const WRITE_TAGGED: Need = Need::new("write blobs with tags", Level::Object, &["cw", "t"]);
     /// Get Blob Tags.
     pub const TAGS: Need = Need::new("read blobs' tags", Level::Object, &["t"]);
+    /// Set Blob Properties, Set Blob Metadata, Set Blob Tier.
+    pub const CHANGE: Need = Need::new("change blobs", Level::Object, &["w"]);
+    /// Set Blob Tags.
+    pub const CHANGE_TAGS: Need = Need::new("change blobs' tags", Level::Object, &["t"]);
+    /// Undelete Blob.
+    pub const UNDELETE: Need = Need::new("undelete blobs", Level::Object, &["w"]);
     /// Delete Blob.
     pub const DELETE: Need = Need::new("delete blobs", Level::Object, &["d"]);
 }

@@ -8,6 +8,7 @@ pub mod blocks;
 pub mod error_body;
 pub mod list;
 pub mod listed;
+pub mod multipart;
 pub mod policies;
 pub mod tags;
 pub mod xml;
