@@ -11,6 +11,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
+use tokio::sync::mpsc;
 
 /// Where a list comes from and how it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +28,33 @@ impl ListOfFiles {
     /// # Errors
     /// `SourceNotFound` or `SourceUnreadable` if the list itself cannot be read.
     pub(super) fn walk(&self, root: &str, prefix: &str, walk: &mut Walk) -> Result<Flow> {
+        for entry in self.open()? {
+            let flow = one(&entry?, root, prefix, walk);
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::Continue(()))
+    }
+
+    /// The entries as they are, read on a thread of their own: standard input may never end. Ends after an error, or when the
+    /// receiver is gone and the next entry comes.
+    ///
+    /// # Errors
+    /// `Local` where there can be no thread. Through the channel `SourceNotFound` or `SourceUnreadable`.
+    pub(super) fn entries(&self) -> Result<mpsc::Receiver<Result<Vec<u8>>>> {
+        let (sender, receiver) = mpsc::channel(256);
+        let list = self.clone();
+        let read = move || match list.open() {
+            Ok(mut entries) => drop(entries.try_for_each(|entry| sender.blocking_send(entry))),
+            Err(error) => drop(sender.blocking_send(Err(error))),
+        };
+        let thread = std::thread::Builder::new().name("list-of-files".to_owned()).spawn(read);
+        thread.map_err(|e| Error::new(Kind::Local, "cannot read the list of files").with_source(e))?;
+        Ok(receiver)
+    }
+
+    fn open(&self) -> Result<impl Iterator<Item = Result<Vec<u8>>>> {
         let input: Box<dyn Read> = if self.from == "-" {
             Box::new(std::io::stdin())
         } else {
@@ -39,16 +67,13 @@ impl ListOfFiles {
             })?;
             Box::new(file)
         };
-        for entry in Entries::new(BufReader::new(input), self.nul) {
-            let entry = entry.map_err(|error| {
-                Error::new(Kind::SourceUnreadable, format!("cannot read the list of files {}", self.from)).with_source(error)
-            })?;
-            let flow = one(&entry, root, prefix, walk);
-            if flow.is_break() {
-                return Ok(flow);
-            }
-        }
-        Ok(Flow::Continue(()))
+        let from = self.from.clone();
+        let entries = Entries::new(BufReader::new(input), self.nul);
+        Ok(entries.map(move |entry| {
+            entry.map_err(|error| {
+                Error::new(Kind::SourceUnreadable, format!("cannot read the list of files {from}")).with_source(error)
+            })
+        }))
     }
 }
 

@@ -5,6 +5,9 @@
 //! argument means is decided in [`open`]. All trait methods may be called from any task of the runtime.
 
 pub mod blob;
+pub mod blob_listing;
+mod blob_pages;
+pub mod blob_pattern;
 pub mod file;
 mod filter;
 mod glob;

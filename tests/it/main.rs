@@ -32,6 +32,7 @@ mod journal_figures;
 mod killed;
 mod landing;
 mod layers;
+mod listing;
 mod little_memory;
 mod model;
 mod moving_sources;
