@@ -14,8 +14,34 @@ use jiff::Timestamp;
 use std::ops::ControlFlow;
 use std::time::SystemTime;
 
+const EXAMPLES: &str = "\
+Examples:
+  blobjet jobs list                                        the last 100 jobs
+  blobjet jobs show 0b9d --with-status=Failed              what failed in one of them, and why
+  blobjet jobs resume 0b9d                                 go on with it";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  blobjet jobs list
+  blobjet jobs list --with-status=Interrupted              those whose process died";
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  blobjet jobs show 0b9d                                   the beginning of the id is enough
+  blobjet jobs show 0b9d --with-status=Failed              with the transfers that failed, and why";
+
+const REMOVE_EXAMPLES: &str = "\
+Examples:
+  blobjet jobs remove 0b9d                                 what was transferred stays where it is";
+
+const CLEAN_EXAMPLES: &str = "\
+Examples:
+  blobjet jobs clean
+  blobjet jobs clean --with-status=Completed               keep those that can be gone on with";
+
 /// Arguments of `jobs`.
 #[derive(Debug, Clone, Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct JobsArgs {
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -25,12 +51,14 @@ pub(crate) struct JobsArgs {
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Verb {
     /// List jobs, the latest first
+    #[command(after_long_help = LIST_EXAMPLES)]
     List {
         /// Only jobs of this status
         #[arg(long, value_enum, ignore_case = true, default_value_t = JobStatus::All, hide_default_value = true, value_name = "STATUS")]
         with_status: JobStatus,
     },
     /// Show a job, and with --with-status its transfers
+    #[command(after_long_help = SHOW_EXAMPLES)]
     Show {
         /// Job id, or how it begins
         id: String,
@@ -41,12 +69,13 @@ pub(crate) enum Verb {
     /// Go on with a job: send what is missing, and what failed again
     Resume(resume::ResumeArgs),
     /// Remove a job from the journal
-    #[command(visible_alias = "rm")]
+    #[command(visible_alias = "rm", after_long_help = REMOVE_EXAMPLES)]
     Remove {
         /// Job id, or how it begins
         id: String,
     },
     /// Remove all jobs from the journal but those that are running
+    #[command(after_long_help = CLEAN_EXAMPLES)]
     Clean {
         /// Only jobs of this status
         #[arg(long, value_enum, ignore_case = true, default_value_t = JobStatus::All, hide_default_value = true, value_name = "STATUS")]

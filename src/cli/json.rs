@@ -59,6 +59,10 @@ pub(crate) enum Event {
     Transfer(Box<TransferLine>),
     /// A job that is not in the journal any more.
     JobRemoved { job_id: String },
+    /// A text asked for as a whole: a completion script, a manual page.
+    Text { name: String, text: String },
+    /// A file written.
+    Written { path: String },
     /// A URL with its SAS: the one place where a signature is printed, because it is asked for.
     Sas { url: String },
     /// The embedded service listens.
@@ -419,6 +423,8 @@ mod tests {
             (7, Event::Job(Box::new(job()))),
             (7, Event::Transfer(Box::new(transfer()))),
             (7, Event::JobRemoved { job_id: JOB.into() }),
+            (7, Event::Text { name: "bash".into(), text: "_blobjet() {\n}".into() }),
+            (7, Event::Written { path: "man1/blobjet-copy.1".into() }),
         ]
     }
 

@@ -12,8 +12,15 @@ use crate::rest::container::{Container, ListOptions, list_containers};
 use crate::units::ByteCount;
 use clap::Args;
 
+const EXAMPLES: &str = "\
+Examples:
+  blobjet list az://ACCOUNT                                the containers of an account
+  blobjet list az://ACCOUNT/box/logs/                      the blobs whose names begin with logs/
+  blobjet list dev://box --running-tally                   and how many bytes they are";
+
 /// Arguments of `list`.
 #[derive(Debug, Clone, Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct ListArgs {
     /// Account, container, or container with a prefix: https://, az:// or dev:// URL
     pub(crate) url: String,

@@ -8,8 +8,14 @@ use crate::error::{Error, Kind, Result};
 use crate::rest::container::Container;
 use clap::Args;
 
+const EXAMPLES: &str = "\
+Examples:
+  blobjet make az://ACCOUNT/box                            with the key or connection string in the environment
+  blobjet make 'https://ACCOUNT.blob.core.windows.net/box?SAS'     an account SAS with c; a container's cannot make it";
+
 /// Arguments of `make`.
 #[derive(Debug, Clone, Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct MakeArgs {
     /// Container: https://, az:// or dev:// URL
     pub(crate) url: String,

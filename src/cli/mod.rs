@@ -6,12 +6,14 @@
 mod attribute_args;
 mod azcopy;
 mod bench;
+mod completion;
 mod context;
 mod copy;
 mod copy_args;
 mod deletes;
 mod dry_run;
 mod entry;
+mod examples;
 mod exit;
 mod hints;
 mod job;
@@ -22,6 +24,7 @@ mod limits;
 mod list;
 mod machine;
 mod make;
+mod man;
 mod meter;
 mod options;
 mod output;
@@ -40,8 +43,8 @@ mod verdict;
 
 use crate::error::{Error, Kind, Result};
 use crate::rest::auth::Inputs;
+use clap::FromArgMatches;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, FromArgMatches};
 use context::{Context, Signals};
 use entry::Origin;
 use exit::Exit;
@@ -118,6 +121,8 @@ async fn command(cli: Cli, kept: Option<Kept>, out: Arc<Output>) -> Result<Exit>
         Command::Bench(args) => bench::run(&args, &context).await,
         Command::Serve(args) => serve::run(&args, &context).await,
         Command::Sas(args) => sas::run(&args, &context),
+        Command::Completion(args) => Ok(completion::run(&args, &context)),
+        Command::Man(args) => man::run(&args, &context),
         Command::List(args) => until_signal(&context, list::run(&args, &context)).await,
         Command::Make(args) => until_signal(&context, make::run(&args, &context)).await,
         Command::Remove(args) => until_signal(&context, remove::run(&args, &context)).await,
@@ -138,7 +143,7 @@ struct Parsed {
 }
 
 fn parse(args: &[OsString]) -> Result<Parsed, clap::Error> {
-    let matches = Cli::command()
+    let matches = Cli::definition()
         .mut_subcommand("copy", azcopy::add_taken)
         .mut_subcommand("bench", azcopy::add_taken_by_bench)
         .try_get_matches_from(args)?;

@@ -4,14 +4,16 @@
 //! each command takes stands in its own file; AzCopy's flags that we do not have are in [`azcopy`](super::azcopy).
 
 use super::bench::BenchArgs;
+use super::completion::CompletionArgs;
 use super::copy_args::CopyArgs;
 use super::jobs::JobsArgs;
 use super::list::ListArgs;
 use super::make::MakeArgs;
+use super::man::ManArgs;
 use super::remove::RemoveArgs;
 use super::sas::SasArgs;
 use super::serve::ServeArgs;
-use clap::{Arg, ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{Arg, ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,7 +32,7 @@ Exit codes: 0 done, 1 some objects failed, 2 usage, 3 source not found, 4 access
 
 /// Moves files to Azure block blobs as fast as the machine allows.
 #[derive(Debug, Parser)]
-#[command(name = "blobjet", version, after_long_help = EXAMPLES, max_term_width = 110, disable_help_subcommand = true, args_override_self = true)]
+#[command(name = "blobjet", version, after_long_help = EXAMPLES, max_term_width = 100, disable_help_subcommand = true, args_override_self = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) shared: Shared,
@@ -60,6 +62,17 @@ pub(crate) enum Command {
     /// Delete a blob, the blobs under a prefix, or a container
     #[command(visible_alias = "rm")]
     Remove(RemoveArgs),
+    /// Print a script that lets the shell complete commands and flags
+    Completion(CompletionArgs),
+    /// Print a manual page, or write all of them
+    Man(ManArgs),
+}
+
+impl Cli {
+    /// The definition, with examples and notes as they look on a screen.
+    pub(crate) fn definition() -> clap::Command {
+        super::examples::laid_out(Cli::command())
+    }
 }
 
 /// Options of every command.

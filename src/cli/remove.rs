@@ -15,8 +15,15 @@ use crate::rest::container::{Container, ListOptions};
 use clap::{Args, ValueEnum};
 use std::io::IsTerminal;
 
+const EXAMPLES: &str = "\
+Examples:
+  blobjet remove az://ACCOUNT/box/old.bin                  one blob
+  blobjet remove az://ACCOUNT/box/logs --recursive --dry-run       what would go of a folder
+  blobjet remove az://ACCOUNT/box --recursive --yes        a container with all that is in it, unasked";
+
 /// Arguments of `remove`.
 #[derive(Debug, Clone, Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct RemoveArgs {
     /// Blob, prefix or container: https://, az:// or dev:// URL
     pub(crate) url: String,

@@ -14,8 +14,15 @@ use crate::transfer::journal::{Job, State};
 use clap::Args;
 use std::sync::Arc;
 
+const EXAMPLES: &str = "\
+Examples:
+  blobjet jobs resume 0b9d                                 with the key or connection string in the environment
+  blobjet jobs resume 0b9d --destination-sas 'SAS'         with a new SAS, if it had one
+  blobjet --output-type json jobs resume 0b9d              options of every command go with any";
+
 /// Arguments of `jobs resume`.
 #[derive(Debug, Clone, Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct ResumeArgs {
     /// Job id, or how it begins
     pub(crate) id: String,

@@ -23,9 +23,11 @@ Examples:
   blobjet serve --fault rate=125000 --fault op=PutBlockList,nth=1,drop
 
 Fault rules are key=value pairs and words between commas; docs/faults.md has examples of each.
-  which requests   method=PUT  op=PutBlock|PutBlob  path=box/*.bin  page=2 (of a listing)  above=8 (in flight)
+  which requests   method=PUT  op=PutBlock|PutBlob  path=box/*.bin  page=2 (of a listing)
+                   above=8 (in flight)
   which of them    nth=5  every=10  first=3  after=100  share=10% (seed=1)
-  what happens     delay=2s  rate=125000 (bytes/s)  date=+1h  status=503/CODE (retry-after=7)  redirect=URL  hang
+  what happens     delay=2s  rate=125000 (bytes/s)  date=+1h  status=503/CODE (retry-after=7)
+                   redirect=URL  hang
                    reset=BYTE|end  drop  late  flip-request=BYTE  flip-answer=BYTE  cut=BYTE|head
                    max-blocks=N  max-uncommitted=N  max-block=SIZE  max-blob=SIZE
 

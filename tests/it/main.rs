@@ -9,6 +9,7 @@ mod cli_copy;
 mod cli_docs;
 mod cli_errors;
 mod cli_faults;
+mod cli_help;
 mod cli_output;
 mod cli_report;
 mod cli_serve;
