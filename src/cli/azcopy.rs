@@ -19,7 +19,6 @@ pub(crate) enum Verdict {
 
 const DOWNLOAD: &str = "it is about downloads, which blobjet does not offer yet";
 const SERVICE_TO_SERVICE: &str = "it is about copies from service to service, which blobjet does not offer yet";
-const FILTER: &str = "filters are not offered yet; give a pattern as the source, e.g. 'dir/*.pdf'";
 const WINDOWS: &str = "file attributes of Windows do not exist on this system";
 const FILES: &str = "it is about Azure Files, and blobjet writes block blobs";
 const POSIX: &str = "owner, permissions and times of files are not stored with blobs yet";
@@ -43,18 +42,10 @@ pub(crate) const FLAGS: &[(&str, Verdict)] = &[
     ("exclude-attributes", Verdict::Refused(WINDOWS)),
     ("exclude-blob-type", Verdict::Refused(SERVICE_TO_SERVICE)),
     ("exclude-container", Verdict::Refused(SERVICE_TO_SERVICE)),
-    ("exclude-path", Verdict::Refused(FILTER)),
-    ("exclude-pattern", Verdict::Refused(FILTER)),
-    ("exclude-regex", Verdict::Refused(FILTER)),
     ("force-if-read-only", Verdict::Refused(DOWNLOAD)),
     ("hardlinks", Verdict::Value(&["follow"])),
-    ("include-after", Verdict::Refused(FILTER)),
     ("include-attributes", Verdict::Refused(WINDOWS)),
-    ("include-before", Verdict::Refused(FILTER)),
     ("include-directory-stub", Verdict::Refused(SERVICE_TO_SERVICE)),
-    ("include-path", Verdict::Refused(FILTER)),
-    ("include-pattern", Verdict::Refused(FILTER)),
-    ("include-regex", Verdict::Refused(FILTER)),
     ("list-of-versions", Verdict::Refused(DOWNLOAD)),
     ("page-blob-tier", Verdict::Value(&["None"])),
     ("posix-properties-style", Verdict::Refused(POSIX)),

@@ -16,7 +16,6 @@ use super::{dry_run, job, limits};
 use crate::attributes::Attributes;
 use crate::endpoint::blob::{BlobSink, ContentTypes};
 use crate::endpoint::file::ReadMode;
-use crate::endpoint::list_of_files::ListOfFiles;
 use crate::endpoint::mime;
 use crate::endpoint::open::{Opening, Place, source};
 use crate::endpoint::timed::Timed;
@@ -59,7 +58,7 @@ pub(crate) async fn run(args: &CopyArgs, mut origin: Option<Origin>, context: &C
     let attributes = args.attributes.attributes()?;
     let prompt = prompt(args, &from, context)?;
     let report = report(args)?;
-    let source = source(&from, &opening(args, &target))?;
+    let source = source(&from, &opening(args, &target)?)?;
     let need = if attributes.tags.is_empty() { Need::WRITE } else { Need::WRITE_TAGGED };
     if args.dry_run {
         let client = client_for_names(&target, args, context)?;
@@ -149,8 +148,8 @@ fn side(place: &Place) -> Side {
     }
 }
 
-fn opening(args: &CopyArgs, target: &Location) -> Opening {
-    Opening {
+fn opening(args: &CopyArgs, target: &Location) -> Result<Opening> {
+    Ok(Opening {
         recursive: args.recursive,
         as_subdir: args.as_subdir,
         follow_symlinks: args.follow_symlinks,
@@ -159,9 +158,10 @@ fn opening(args: &CopyArgs, target: &Location) -> Opening {
             ReadArg::Mmap => ReadMode::Mmap,
             ReadArg::Pread => ReadMode::Pread,
         },
-        list_of_files: args.list_of_files.clone().map(|from| ListOfFiles { from, nul: args.list_of_files_nul }),
+        list_of_files: args.selection.list(),
+        selection: Arc::new(args.selection.selection()?),
         dest: target.blob.clone(),
-    }
+    })
 }
 
 fn config(args: &CopyArgs, stats: &Arc<Stats>, context: &Context) -> Config {
@@ -195,7 +195,7 @@ fn prompt(args: &CopyArgs, from: &Place, context: &Context) -> Result<Option<Pro
     if args.overwrite != OverwriteArg::Prompt || args.dry_run {
         return Ok(None);
     }
-    let reads_stdin = *from == Place::Stdio || args.list_of_files.as_deref() == Some("-");
+    let reads_stdin = *from == Place::Stdio || args.selection.list_of_files.as_deref() == Some("-");
     if reads_stdin || context.out.is_json() || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(usage(
             "--overwrite prompt: there is nobody to ask",

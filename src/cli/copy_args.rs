@@ -2,6 +2,7 @@
 
 use super::attribute_args::AttributeArgs;
 use super::options::Switch;
+use super::selection_args::SelectionArgs;
 use super::sending_args::SendingArgs;
 use clap::{Args, ValueEnum};
 
@@ -13,6 +14,7 @@ Examples:
   blobjet copy ./dir dev://box --recursive --as-subdir=false                   what is in it, to box/...
   blobjet copy 'logs/*.gz' dev://box/logs/                                     a pattern (in quotes)
   tar c dir | blobjet copy - dev://box/dir.tar                                 stdin
+  blobjet copy ./dir dev://box --recursive --glob '**/*.pdf' --exclude-path tmp    some of it
   blobjet copy ./dir dev://box --recursive --dry-run                           where everything would land
   blobjet copy ./dir dev://box --recursive --report run.html                   and a page that shows how it went
 
@@ -50,12 +52,6 @@ pub(crate) struct CopyArgs {
     /// Follow symbolic links in folders
     #[arg(long, switch = false)]
     pub(crate) follow_symlinks: bool,
-    /// Take only what this file names, one path within SOURCE a line; - reads the list from stdin
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
-    pub(crate) list_of_files: Option<String>,
-    /// The list of files is separated by NUL, as find -print0 writes it
-    #[arg(long, switch = false, hide_short_help = true)]
-    pub(crate) list_of_files_nul: bool,
     /// What source and destination are, e.g. LocalBlob or PipeBlob; checked against what they are
     #[arg(long, value_name = "PAIR", hide_short_help = true)]
     pub(crate) from_to: Option<String>,
@@ -66,6 +62,8 @@ pub(crate) struct CopyArgs {
     #[arg(long, switch = false, hide_short_help = true)]
     pub(crate) error_on_no_transfer: bool,
 
+    #[command(flatten)]
+    pub(crate) selection: SelectionArgs,
     #[command(flatten)]
     pub(crate) sending: SendingArgs,
     /// How files are read: auto, mmap, pread

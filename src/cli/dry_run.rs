@@ -6,8 +6,8 @@ use super::exit::Exit;
 use super::job::new_id;
 use super::json::{Cause, Event, LeftOut, Summary};
 use super::render::{Report, printable};
-use super::summary::{End, status};
-use crate::endpoint::{Found, Item, Sink, Source};
+use super::summary::{End, filtered, status};
+use crate::endpoint::{Filtered, Found, Item, Sink, Source};
 use crate::error::{Error, Result};
 use crate::transfer::plan::{Plan, Tuning, plan};
 use crate::units::ByteCount;
@@ -24,6 +24,7 @@ struct Totals {
     requests: u64,
     failed: Vec<(String, Error)>,
     skipped: Vec<(String, &'static str)>,
+    filtered: Filtered,
 }
 
 /// What one object would take.
@@ -59,6 +60,10 @@ pub(crate) async fn run(
                 },
                 Found::Failed { name, error } => totals.fail(name, error, context),
                 Found::Skipped { name, reason } => totals.skip(name, reason, context),
+                Found::Filtered(more) => {
+                    totals.filtered.objects += more.objects;
+                    totals.filtered.folders += more.folders;
+                }
             }
         }
     }
@@ -119,8 +124,9 @@ impl Totals {
 
     fn text(&self) -> String {
         let pipe = if self.unknown_length > 0 { ", and a stream of unknown length" } else { "" };
+        let filtered = filtered(self.filtered.objects, self.filtered.folders).map_or(String::new(), |line| format!(" {line}."));
         format!(
-            "\n{}, {} ({} bytes), {}{pipe}; {} would fail, {} would be skipped. Nothing was sent.",
+            "\n{}, {} ({} bytes), {}{pipe}; {} would fail, {} would be skipped.{filtered} Nothing was sent.",
             counted(self.planned, "file"),
             ByteCount(self.bytes),
             self.bytes,
@@ -156,6 +162,8 @@ impl Totals {
             retries: std::collections::BTreeMap::new(),
             source_changed: 0,
             restarts: 0,
+            filtered_objects: self.filtered.objects,
+            filtered_folders: self.filtered.folders,
             peak_memory_bytes: None,
             anonymous_memory_bytes: None,
             failures: self

@@ -15,7 +15,7 @@ use super::report::Recording;
 use super::report::file::ReportFile;
 use super::report::recorder::Recorder;
 use super::summary::{End, as_a_whole, status, summary, text};
-use crate::endpoint::Task;
+use crate::endpoint::{Filtered, Task};
 use crate::error::{Error, Kind, Result};
 use crate::rest::stats::Stats;
 use crate::secret::SafeUrl;
@@ -154,7 +154,11 @@ impl Ended {
         if let Some(report) = error {
             out.error(report, exit);
         } else if self.progress.snapshot().listed == 0 && self.signal.is_none() {
-            out.warn(&format!("nothing to transfer: {} has no files", self.named.source));
+            let why = match self.progress.snapshot().filtered == Filtered::default() {
+                true => format!("{} has no files", self.named.source),
+                false => format!("filters leave out all of {}", self.named.source),
+            };
+            out.warn(&format!("nothing to transfer: {why}"));
         }
         let mut whole =
             summary(&self.id, end, exit.code(), self.elapsed, (&self.progress, self.result.as_ref().err()), &self.stats);

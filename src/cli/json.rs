@@ -169,6 +169,9 @@ pub(crate) struct Summary {
     pub(crate) source_changed: u64,
     /// How often an object was sent anew because its source had changed.
     pub(crate) restarts: u64,
+    /// What filters left out: objects that were met, and folders that were not looked into.
+    pub(crate) filtered_objects: u64,
+    pub(crate) filtered_folders: u64,
     pub(crate) peak_memory_bytes: Option<u64>,
     pub(crate) anonymous_memory_bytes: Option<u64>,
     /// Failures grouped by cause.
@@ -310,6 +313,8 @@ mod tests {
             retries: BTreeMap::from([("throttled", 2)]),
             source_changed: 0,
             restarts: 0,
+            filtered_objects: 0,
+            filtered_folders: 0,
             peak_memory_bytes: Some(35_651_584),
             anonymous_memory_bytes: Some(9_437_184),
             failures: vec![Cause { count: 1, objects: vec!["./docs/a\tb".into()], error: bad_name() }],

@@ -34,6 +34,7 @@ mod render;
 mod report;
 mod resume;
 mod sas;
+mod selection_args;
 mod sending_args;
 mod serve;
 mod settings;

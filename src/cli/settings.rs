@@ -185,8 +185,8 @@ pub(crate) fn told(args: &CopyArgs, tuning: &Tuning) -> Vec<Setting> {
     ] {
         all.push(setting(name, is.to_string(), is != usual));
     }
-    let list = args.list_of_files.as_deref().map(|list| ("list-of-files", list));
-    all.extend(args.attributes.given().chain(list).map(|(name, value)| setting(name, SafeUrl::new(value).to_string(), true)));
+    all.extend(args.attributes.given().map(|(name, value)| setting(name, SafeUrl::new(value).to_string(), true)));
+    all.extend(args.selection.given().into_iter().map(|(name, value)| setting(name, SafeUrl::new(&value).to_string(), true)));
     all
 }
 

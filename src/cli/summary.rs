@@ -106,6 +106,8 @@ pub(crate) fn summary(
         retries,
         source_changed: failures.iter().filter(|cause| cause.error.kind == changed).map(|cause| cause.count).sum(),
         restarts: counts.restarts,
+        filtered_objects: counts.filtered.objects,
+        filtered_folders: counts.filtered.folders,
         peak_memory_bytes: memory.map(|m| m.peak),
         anonymous_memory_bytes: memory.map(|m| m.anonymous),
         failures,
@@ -166,6 +168,9 @@ pub(crate) fn text(s: &Summary) -> String {
             push_cause(&mut out, cause);
         }
     }
+    if let Some(line) = filtered(s.filtered_objects, s.filtered_folders) {
+        out.push_str(&format!("\n{line}"));
+    }
     for group in &s.left_out {
         out.push_str(&format!("\nskipped: {} x {}", group.count, printable(&group.reason)));
         push_names(&mut out, &group.objects, group.count);
@@ -183,6 +188,17 @@ pub(crate) fn text(s: &Summary) -> String {
         out.pop();
     }
     out
+}
+
+/// What filters left out, in a line, if there was anything.
+pub(crate) fn filtered(objects: u64, folders: u64) -> Option<String> {
+    let counted = |count: u64, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+    match (objects, folders) {
+        (0, 0) => None,
+        (objects, 0) => Some(format!("left out by filters: {}", counted(objects, "file"))),
+        (0, folders) => Some(format!("left out by filters: {} not looked into", counted(folders, "folder"))),
+        _ => Some(format!("left out by filters: {}, {} not looked into", counted(objects, "file"), counted(folders, "folder"))),
+    }
 }
 
 fn push_verdict(out: &mut String, verdict: &Verdict) {

@@ -11,8 +11,9 @@ use crate::endpoint::list_of_files::ListOfFiles;
 use crate::endpoint::mapped::{self, Filesystem};
 use crate::endpoint::name::shown;
 use crate::endpoint::patience::{Patience, is_stale, patiently_here, unreadable_as};
+use crate::endpoint::selection::{Candidate, Selection};
 use crate::endpoint::walk::{Rules, Walk};
-use crate::endpoint::{Facts, Found, Item, Listing, Reader, Same, Source, Task};
+use crate::endpoint::{Facts, Filtered, Found, Item, Listing, Reader, Same, Source, Task};
 use crate::error::{Error, Kind, Result};
 use bytes::Bytes;
 use std::ffi::OsStr;
@@ -58,6 +59,7 @@ pub(super) enum What {
 pub struct FileSource {
     what: What,
     rules: Rules,
+    selection: Arc<Selection>,
     read: ReadMode,
     /// Whether opening a file may wait for a network: asked of the filesystem the source is on.
     remote: bool,
@@ -66,14 +68,14 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    pub(super) fn new(what: What, rules: Rules, read: ReadMode) -> Self {
+    pub(super) fn new(what: What, rules: Rules, selection: Arc<Selection>, read: ReadMode) -> Self {
         let at = match &what {
             What::One { path: root, .. } | What::Tree { root, .. } | What::Listed { root, .. } => root,
             What::Pattern { pattern, .. } => pattern.rsplit_once('/').map_or(".", |(folder, _)| folder),
         };
         // A pattern's folder may be a pattern itself: then it is not known, and taken for local.
         let remote = matches!(mapped::filesystem_at(at), Ok(Filesystem::Other));
-        FileSource { what, rules, read, remote, filesystems: RwLock::default() }
+        FileSource { what, rules, selection, read, remote, filesystems: RwLock::default() }
     }
 
     fn filesystem(&self, file: &File, device: u64) -> Filesystem {
@@ -120,15 +122,19 @@ impl Source for FileSource {
         Box::pin(async move {
             if let What::One { path, target } = &self.what {
                 // One file needs no thread.
-                let item = Item::new(path.clone(), target.clone());
-                let _ = out.send(vec![Found::Item(item)]).await;
+                let found = if takes_one(&self.selection, path) {
+                    Found::Item(Item::new(path.clone(), target.clone()))
+                } else {
+                    Found::Filtered(Filtered { objects: 1, folders: 0 })
+                };
+                let _ = out.send(vec![found]).await;
                 return Ok(());
             }
-            let (what, rules) = (self.what.clone(), self.rules);
+            let (what, rules, selection) = (self.what.clone(), self.rules, Arc::clone(&self.selection));
             // A thread of its own: it waits for whoever takes what is listed, while others read for them.
             let (done, walked) = oneshot::channel();
             let thread = std::thread::Builder::new().name("listing".to_owned()).spawn(move || {
-                let _ = done.send(walk(&what, rules, out));
+                let _ = done.send(walk(&what, rules, selection, out));
             });
             let failed = |e| Error::new(Kind::Local, "cannot list the source").with_source(e);
             thread.map_err(failed)?;
@@ -173,8 +179,12 @@ impl Source for FileSource {
 }
 
 /// Lists on a thread that may block.
-fn walk(what: &What, rules: Rules, out: Listing) -> Result<()> {
-    let mut walk = Walk::new(rules, out);
+fn walk(what: &What, rules: Rules, selection: Arc<Selection>, out: Listing) -> Result<()> {
+    let (What::One { target: prefix, .. }
+    | What::Tree { prefix, .. }
+    | What::Pattern { prefix, .. }
+    | What::Listed { prefix, .. }) = what;
+    let mut walk = Walk::new(rules, selection, prefix, out);
     let flow = match what {
         // Listed without a walk.
         What::One { .. } => ControlFlow::Continue(()),
@@ -188,6 +198,19 @@ fn walk(what: &What, rules: Rules, out: Listing) -> Result<()> {
     // Nobody listening any more is no error of the listing.
     let _ = flow.is_continue() && walk.finish().is_continue();
     Ok(())
+}
+
+/// Whether a source that is one file is taken: for filters its path is its name. One that cannot be looked at is, and fails when it
+/// is opened.
+fn takes_one(selection: &Selection, path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    match selection.needs_facts().then(|| std::fs::metadata(path)) {
+        Some(Ok(metadata)) => {
+            let (len, modified) = (Some(metadata.len()), metadata.modified().ok());
+            selection.takes(&Candidate { path: name, len, modified }).is_taken()
+        }
+        _ => selection.takes_path(name).is_taken(),
+    }
 }
 
 /// Opens for reading, never waiting for the other end of a FIFO that has taken the file's place.

@@ -88,6 +88,17 @@ pub enum Found {
         /// Why.
         error: Error,
     },
+    /// Left out by the user's filters since the last of these: neither listed nor named.
+    Filtered(Filtered),
+}
+
+/// What filters have left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Filtered {
+    /// Objects that were met and not taken.
+    pub objects: u64,
+    /// Folders that were not looked into, because nothing in them could be taken.
+    pub folders: u64,
 }
 
 /// Where a listing goes: batches, so that a million small files do not cost a million wake-ups. Bounded, so that a listing

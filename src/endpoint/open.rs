@@ -7,6 +7,7 @@ use crate::endpoint::landing::{Ask, Landing, SourceKind, land, last_name};
 use crate::endpoint::list_of_files::ListOfFiles;
 use crate::endpoint::name::{shown, usable};
 use crate::endpoint::patience::patiently_here;
+use crate::endpoint::selection::Selection;
 use crate::endpoint::stdio::StdinSource;
 use crate::endpoint::walk::{FIFO, Rules, special};
 use crate::endpoint::{Source, glob};
@@ -105,6 +106,8 @@ pub struct Opening {
     pub read: ReadMode,
     /// The paths to take of a folder, instead of all that is in it.
     pub list_of_files: Option<ListOfFiles>,
+    /// What is taken of all that.
+    pub selection: Arc<Selection>,
     /// Where it all goes: the destination within its container, raw.
     pub dest: Option<String>,
 }
@@ -117,6 +120,7 @@ impl Default for Opening {
             follow_symlinks: false,
             read: ReadMode::default(),
             list_of_files: None,
+            selection: Arc::default(),
             dest: None,
         }
     }
@@ -130,6 +134,10 @@ impl Default for Opening {
 pub fn source(place: &Place, opening: &Opening) -> Result<Arc<dyn Source>> {
     match place {
         Place::Local(arg) => Ok(Arc::new(local(arg, opening)?)),
+        Place::Stdio if !opening.selection.takes_all() => {
+            Err(Error::new(Kind::Usage, "cannot filter what is piped in: it has no name, size or time")
+                .with_advice("leave the filters out, or name files as the source"))
+        }
         Place::Stdio => match landing(SourceKind::Stdin, "-", None, opening)? {
             Landing::At(target) | Landing::Under(target) => Ok(Arc::new(StdinSource::new(target))),
         },
@@ -185,7 +193,7 @@ fn local(arg: &str, opening: &Opening) -> Result<FileSource> {
             return Err(Error::new(kind, format!("cannot find {name}")).with_source(error));
         }
     };
-    Ok(FileSource::new(what, rules, opening.read))
+    Ok(FileSource::new(what, rules, Arc::clone(&opening.selection), opening.read))
 }
 
 fn folder(arg: &str, opening: &Opening) -> Result<What> {

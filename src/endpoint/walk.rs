@@ -1,12 +1,14 @@
 //! Walks folders on a blocking thread and reports what it meets, in batches. Opens nothing and asks for no sizes: the kind of an
-//! entry comes with its name, at 0.3 us each.
+//! entry comes with its name, at 0.3 us each. Only where a filter asks for sizes or times are files looked at, those whose path
+//! it takes.
 //!
 //! An unreadable folder is reported and never taken for an empty one. One whose reading is interrupted is read again, and what
 //! was reported before is not reported twice.
 
 use crate::endpoint::name::{shown, usable};
 use crate::endpoint::patience::{Patience, patiently_here, unreadable_as};
-use crate::endpoint::{Found, Item, Listing};
+use crate::endpoint::selection::Selection;
+use crate::endpoint::{Filtered, Found, Item, Listing};
 use crate::error::{Error, Kind};
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -34,6 +36,9 @@ pub const SOCKET: &str = "socket";
 /// Why devices are skipped.
 pub const DEVICE: &str = "device";
 
+const NOT_TAKEN: Filtered = Filtered { objects: 1, folders: 0 };
+const UNOPENED: Filtered = Filtered { objects: 0, folders: 1 };
+
 /// What a walk does with folders and links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rules {
@@ -47,8 +52,12 @@ pub(super) type Flow = ControlFlow<()>;
 /// A walk under way.
 pub(super) struct Walk {
     rules: Rules,
+    selection: Arc<Selection>,
+    /// Where in a target the path begins that filters look at, bytes.
+    root: usize,
     out: Listing,
     batch: Vec<Found>,
+    filtered: Filtered,
 }
 
 /// A folder to read, and the folders it lies in (kept only where links are followed).
@@ -64,8 +73,9 @@ struct Ancestor {
 }
 
 impl Walk {
-    pub(super) fn new(rules: Rules, out: Listing) -> Self {
-        Walk { rules, out, batch: Vec::with_capacity(BATCH) }
+    /// A walk whose targets all begin with `prefix`, which filters do not see.
+    pub(super) fn new(rules: Rules, selection: Arc<Selection>, prefix: &str, out: Listing) -> Self {
+        Walk { rules, selection, root: prefix.len(), out, batch: Vec::with_capacity(BATCH), filtered: Filtered::default() }
     }
 
     /// Reports what is in a folder; names are `prefix` and the path within it. The folder itself may be a link.
@@ -136,6 +146,7 @@ impl Walk {
     fn entry(&mut self, folder: &Folder, entry: &DirEntry, name: &OsStr, folders: &mut Vec<Folder>) -> Flow {
         let text = match usable(name) {
             Ok(text) => text,
+            Err(_) if self.leaves_out_oddly_named(folder, entry, name) => return self.filtered(NOT_TAKEN),
             Err(error) => return self.failed(Path::new(&folder.path).join(name), error),
         };
         let path = join(&folder.path, text);
@@ -156,8 +167,16 @@ impl Walk {
         chain: Option<&Arc<Ancestor>>,
         folders: &mut Vec<Folder>,
     ) -> Flow {
+        let relative = target.get(self.root..).unwrap_or(&target);
+        let (taken, may_hold) = (self.selection.takes_path(relative).is_taken(), self.selection.may_hold(relative));
+        let is_link = kind.is_symlink();
+        // What a link points to does not matter where neither a file nor a folder would be taken.
+        let follows = is_link && self.rules.follow && (taken || may_hold);
+        if (!taken && !kind.is_dir() && !follows) || (!may_hold && kind.is_dir()) {
+            return self.filtered(if kind.is_dir() { UNOPENED } else { NOT_TAKEN });
+        }
         let mut followed: Option<Metadata> = None;
-        if kind.is_symlink() {
+        if is_link {
             if !self.rules.follow {
                 return self.skipped(path, LINK);
             }
@@ -173,8 +192,12 @@ impl Walk {
                 }
             }
         }
+        // Of a link only now is it known which of the two counts.
+        if is_link && if kind.is_dir() { !may_hold } else { !taken } {
+            return self.filtered(if kind.is_dir() { UNOPENED } else { NOT_TAKEN });
+        }
         if kind.is_file() {
-            return self.push(Found::Item(Item::new(path, target)));
+            return self.file(path, target, followed.as_ref());
         }
         if !kind.is_dir() {
             return self.skipped(path, special(kind));
@@ -194,6 +217,40 @@ impl Walk {
                 self.failed(path, error)
             }
         }
+    }
+
+    fn file(&mut self, path: String, target: String, metadata: Option<&Metadata>) -> Flow {
+        if self.selection.needs_facts() {
+            let looked_at = match metadata {
+                Some(metadata) => Ok(metadata.clone()),
+                None => patiently_here(|| fs::metadata(&path)),
+            };
+            match looked_at {
+                Ok(metadata) if self.selection.takes_facts(Some(metadata.len()), metadata.modified().ok()).is_taken() => {}
+                Ok(_) => return self.filtered(NOT_TAKEN),
+                Err(error) => {
+                    let doing = format!("cannot look at {}", shown(OsStr::new(&path)));
+                    return self.failed(path, unreadable_as(doing, error));
+                }
+            }
+        }
+        self.push(Found::Item(Item::new(path, target)))
+    }
+
+    /// Whether filters leave out something whose name cannot be that of a blob: as far as its name can be read.
+    fn leaves_out_oddly_named(&self, folder: &Folder, entry: &DirEntry, name: &OsStr) -> bool {
+        let target = [folder.prefix.as_str(), &name.to_string_lossy()].concat();
+        let relative = target.get(self.root..).unwrap_or(&target);
+        match entry.file_type() {
+            Ok(kind) if kind.is_file() => !self.selection.takes_path(relative).is_taken(),
+            _ => !self.selection.may_hold(relative),
+        }
+    }
+
+    fn filtered(&mut self, more: Filtered) -> Flow {
+        self.filtered.objects += more.objects;
+        self.filtered.folders += more.folders;
+        Flow::Continue(())
     }
 
     /// The folder to read, or `None` if it lies in itself. Only links can make that happen, so only where they are followed is
@@ -231,6 +288,10 @@ impl Walk {
     }
 
     fn flush(&mut self) -> Flow {
+        let filtered = std::mem::take(&mut self.filtered);
+        if filtered != Filtered::default() {
+            self.batch.push(Found::Filtered(filtered));
+        }
         if self.batch.is_empty() {
             return Flow::Continue(());
         }

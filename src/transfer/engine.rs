@@ -187,13 +187,14 @@ impl Shared {
     /// Counts a batch and keeps the objects.
     fn sort(&self, batch: Vec<Found>, queued: SystemTime) -> Vec<Item> {
         let course = Course::queued(queued);
-        self.progress.listed(batch.len() as u64);
+        self.progress.listed(batch.iter().filter(|found| !matches!(found, Found::Filtered(_))).count() as u64);
         let mut items = Vec::with_capacity(batch.len());
         for found in batch {
             match found {
                 Found::Item(item) => items.push(item),
                 Found::Skipped { name, reason } => self.progress.skipped(&name, None, course, reason),
                 Found::Failed { name, error } => self.progress.failed(&name, None, course, error),
+                Found::Filtered(filtered) => self.progress.filtered(filtered),
             }
         }
         items

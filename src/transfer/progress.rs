@@ -3,7 +3,7 @@
 //! Cheap for a million objects: an object costs a few relaxed additions, and what is remembered of failures is bounded. Counts
 //! add up at the end: listed = done + failed + skipped. A block's bytes are counted once, when its acknowledgement is there.
 
-use crate::endpoint::{Facts, Receipt};
+use crate::endpoint::{Facts, Filtered, Receipt};
 use crate::error::{Error, Kind};
 use std::error::Error as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -124,6 +124,8 @@ pub struct Snapshot {
     pub bytes_done: u64,
     /// How often an object was started again because its source had changed.
     pub restarts: u64,
+    /// What filters left out, which is not among `listed`.
+    pub filtered: Filtered,
     /// Whether `listed` is final.
     pub listing_done: bool,
     /// Requests that may be in flight at present.
@@ -193,6 +195,8 @@ pub struct Progress {
     cleared: AtomicU64,
     bytes_done: AtomicU64,
     restarts: AtomicU64,
+    filtered_objects: AtomicU64,
+    filtered_folders: AtomicU64,
     listing_done: AtomicBool,
     memory_wait: Arc<AtomicU64>,
     detail: Mutex<Detail>,
@@ -229,6 +233,10 @@ impl Progress {
             cleared: self.cleared.load(Ordering::Relaxed),
             bytes_done: self.bytes_done.load(Ordering::Relaxed),
             restarts: self.restarts.load(Ordering::Relaxed),
+            filtered: Filtered {
+                objects: self.filtered_objects.load(Ordering::Relaxed),
+                folders: self.filtered_folders.load(Ordering::Relaxed),
+            },
             listing_done,
             lanes: self.lanes.load(Ordering::Relaxed),
         }
@@ -323,6 +331,11 @@ impl Progress {
         self.tell(source, target, course, Outcome::Skipped(reason));
         self.detail().skip(Some(source), reason, 1);
         self.skipped.fetch_add(1, Ordering::Release);
+    }
+
+    pub(super) fn filtered(&self, more: Filtered) {
+        self.filtered_objects.fetch_add(more.objects, Ordering::Relaxed);
+        self.filtered_folders.fetch_add(more.folders, Ordering::Relaxed);
     }
 
     /// Makes the counts of a job that ended early add up: `not_started` objects were never taken, every other one that has not

@@ -45,6 +45,7 @@ mod replay;
 mod resume;
 mod script;
 mod secrets;
+mod selection;
 mod signals;
 mod sources;
 mod support;

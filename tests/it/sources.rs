@@ -4,7 +4,7 @@ use blobjet::endpoint::file::ReadMode;
 use blobjet::endpoint::list_of_files::ListOfFiles;
 use blobjet::endpoint::open::{Opening, Place, source};
 use blobjet::endpoint::walk::{DEVICE, FIFO, FOLDER, LINK, LOOP, SOCKET};
-use blobjet::endpoint::{Found, Item, Same, Source};
+use blobjet::endpoint::{Filtered, Found, Item, Same, Source};
 use blobjet::error::Kind;
 use blobjet::units::MIB;
 use std::collections::BTreeMap;
@@ -46,6 +46,9 @@ async fn listed(source: Arc<dyn Source>) -> BTreeMap<String, String> {
             Found::Item(Item { target, .. }) => (target, "ok".to_owned()),
             Found::Skipped { name, reason } => (name, reason.to_owned()),
             Found::Failed { name, error } => (name, format!("{:?}", error.kind())),
+            Found::Filtered(Filtered { objects, folders }) => {
+                ("filtered".to_owned(), format!("{objects} objects, {folders} folders"))
+            }
         };
         assert!(all.insert(name.clone(), what).is_none(), "{name} is reported once");
     }

@@ -71,6 +71,8 @@ pub(crate) fn record() -> RunRecord {
             retries: BTreeMap::from([("throttled", 9), ("connection", 4)]),
             source_changed: 0,
             restarts: 0,
+            filtered_objects: 0,
+            filtered_folders: 0,
             peak_memory_bytes: Some(139 << 20),
             anonymous_memory_bytes: Some(9 << 20),
             failures: vec![Cause {
