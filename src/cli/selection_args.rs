@@ -10,18 +10,17 @@ use clap::Args;
 
 /// See the module's text.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "What is taken")]
 pub(crate) struct SelectionArgs {
-    /// Only these names; * and ? within a name, repeated flags add up
+    /// Only names like these, with * and ? (--help has more filters)
     #[arg(long, value_name = "NAME;NAME")]
     include_pattern: Vec<String>,
-    /// Not these names
-    #[arg(long, value_name = "NAME;NAME")]
+    /// Not names like these
+    #[arg(long, value_name = "NAME;NAME", hide_short_help = true)]
     exclude_pattern: Vec<String>,
     /// Only these files and folders, by their path within the source
-    #[arg(long, value_name = "PATH;PATH")]
+    #[arg(long, value_name = "PATH;PATH", hide_short_help = true)]
     include_path: Vec<String>,
-    /// Not these files and folders
+    /// Not these files and folders, by their path within the source
     #[arg(long, value_name = "PATH;PATH")]
     exclude_path: Vec<String>,
     /// Only paths in which one of these regular expressions is found
@@ -31,7 +30,7 @@ pub(crate) struct SelectionArgs {
     #[arg(long, value_name = "RE;RE", hide_short_help = true)]
     exclude_regex: Vec<String>,
     /// Only whole paths like this: ** crosses folders, also [a-z] and {a,b}; with ! before it, not these
-    #[arg(long, value_name = "GLOB")]
+    #[arg(long, value_name = "GLOB", hide_short_help = true)]
     glob: Vec<String>,
     /// Only what was changed then or later: 2026-01-31, or with a time, local or with a zone
     #[arg(long, value_name = "TIME", hide_short_help = true)]

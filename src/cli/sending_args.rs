@@ -19,7 +19,7 @@ pub(crate) struct SendingArgs {
     #[arg(long, value_name = "SIZE", hide_short_help = true, allow_negative_numbers = true)]
     pub(crate) memory: Option<ByteCount>,
     /// Block size in MiB, e.g. 0.25 (default 8)
-    #[arg(long, value_name = "MIB", value_parser = mebibytes, allow_negative_numbers = true)]
+    #[arg(long, value_name = "MIB", value_parser = mebibytes, allow_negative_numbers = true, hide_short_help = true)]
     pub(crate) block_size_mb: Option<u64>,
     /// Largest file sent in one request, MiB (default: the block size)
     #[arg(long, value_name = "MIB", value_parser = mebibytes, hide_short_help = true)]
