@@ -24,6 +24,7 @@ mod disk;
 mod drain;
 mod errors;
 mod fault;
+mod fetch;
 mod filter;
 mod held;
 mod http;

@@ -10,7 +10,7 @@ use super::route::{Level, Op};
 use super::state::{Model, lock};
 use super::tally::Tally;
 use super::time::{self, Ticks};
-use super::{Clock, Seen, names, store};
+use super::{Clock, Seen, fetch, names, store};
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::Mutex;
@@ -127,7 +127,7 @@ impl Service {
         let outcome = match admitted {
             Ok(ctx) if works => {
                 let lowered = body.faults().map_or(Lowered::default(), Interference::lowered);
-                serve(&Ctx { request_id: &request_id, lowered, ..ctx }, body).await
+                self.serve(Ctx { request_id: &request_id, lowered, ..ctx }, body).await
             }
             // What is answered, or not, by a fault alone.
             Ok(_) => {
@@ -167,6 +167,15 @@ impl Service {
             });
         }
         answer
+    }
+
+    /// Runs the operation of a request that was let in, once its source is there.
+    async fn serve(&self, ctx: Ctx<'_>, body: &mut Body<'_>) -> Outcome {
+        if ctx.head.header("x-ms-copy-source").is_none() {
+            return serve(&ctx, body).await;
+        }
+        let fetched = fetch::source(ctx.head, &self.origin, ctx.version, &self.model.store).await?;
+        serve(&Ctx { fetched, ..ctx }, body).await
     }
 
     /// Everything that comes before the operation itself. In a batch, `outer` is the batch's own caller.
@@ -222,6 +231,7 @@ impl Service {
             caller,
             request_id: "",
             lowered: Lowered::default(),
+            fetched: None,
         })
     }
 
@@ -294,7 +304,6 @@ fn check_common(head: &Head) -> Outcome<()> {
     Ok(())
 }
 
-/// Runs the operation of a request that was let in.
 async fn serve(ctx: &Ctx<'_>, body: &mut Body<'_>) -> Outcome {
     check_common(ctx.head)?;
     match ctx.op {

@@ -2,8 +2,8 @@
 
 use super::conn::Body;
 use super::disk::Disk;
-use super::payload::{Payload, Piece};
-use bytes::BytesMut;
+use super::payload::{Extent, Payload, Piece};
+use bytes::{Bytes, BytesMut};
 use crc_fast::{CrcAlgorithm, Digest as Crc};
 use md5::{Digest as _, Md5};
 use std::io;
@@ -41,6 +41,18 @@ impl Store {
     /// Whether content is thrown away.
     pub(crate) fn discards(&self) -> bool {
         matches!(self, Store::Discard)
+    }
+
+    /// Room for so many bytes that come from elsewhere than a request's body.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(crate) fn keep(&self, len: u64) -> io::Result<Keeping<'_>> {
+        Ok(match self {
+            Store::Discard => Keeping::Discarded(0),
+            Store::Disk(disk) if len > 0 => Keeping::Stored { disk, extent: disk.reserve(len)?, at: 0 },
+            Store::Memory | Store::Disk(_) => Keeping::Held(Vec::new()),
+        })
     }
 
     /// Receives the whole body.
@@ -92,6 +104,39 @@ impl Store {
         };
         let (md5, crc64) = sums.finish();
         Ok(Received { payload, md5, crc64 })
+    }
+}
+
+/// Bytes on their way into the store.
+pub(crate) enum Keeping<'s> {
+    Held(Vec<Piece>),
+    Stored { disk: &'s Disk, extent: Extent, at: u64 },
+    Discarded(u64),
+}
+
+impl Keeping<'_> {
+    /// Takes the next bytes; no more than there is room for.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(crate) fn add(&mut self, bytes: Bytes) -> io::Result<()> {
+        match self {
+            Keeping::Held(pieces) => pieces.push(Piece::Memory(bytes)),
+            Keeping::Stored { disk, extent, at } => {
+                disk.write(extent, *at, &bytes)?;
+                *at += bytes.len() as u64;
+            }
+            Keeping::Discarded(len) => *len += bytes.len() as u64,
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> Payload {
+        match self {
+            Keeping::Held(pieces) => pieces.into(),
+            Keeping::Stored { extent, .. } => Payload::One(Piece::Stored(extent)),
+            Keeping::Discarded(len) => vec![Piece::Discarded { len }].into(),
+        }
     }
 }
 

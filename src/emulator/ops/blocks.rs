@@ -103,7 +103,7 @@ pub(crate) async fn put_block(ctx: &Ctx<'_>, body: &mut Body<'_>) -> Outcome {
 /// Put Block From URL.
 ///
 /// # Errors
-/// By "Put Block From URL"; sources outside this emulator are 404 `CannotVerifyCopySource`.
+/// By "Put Block From URL"; sources that no emulator on this machine has are 404 `CannotVerifyCopySource`.
 pub(crate) fn put_block_from_url(ctx: &Ctx<'_>) -> Outcome {
     root_only(ctx.head)?;
     if ctx.head.body_len() > 0 {

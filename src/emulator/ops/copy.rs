@@ -1,16 +1,19 @@
 //! Copies: Copy Blob, Put Blob From URL, Abort Copy Blob, and the reading of sources that all "From URL" operations share.
 //!
-//! A source has to lie in this same emulator; it is read in process, after its SAS (or its public access, or the key the copy
-//! was signed with) was checked as for a read of its own. Nothing is fetched from anywhere else. Copies are done before they
-//! are answered, as the service's within an account were in every recorded case.
+//! A source in this same emulator is read in process, after its SAS (or its public access, or the key the copy was signed with)
+//! was checked as for a read of its own; one in another emulator on this machine was [fetched](super::super::fetch) before.
+//! Copies are done before they are answered, as the service's within an account were in every recorded case.
 
 use super::Ctx;
-use super::common::{Declared, Encryption, Guards, Plain, crc64_text, facts, guid, md5_text, root_only, stamp, target};
+use super::common::{
+    Declared, Encryption, Guards, Plain, crc64_text, facts, guid, md5_header, md5_text, root_only, stamp, target,
+};
 use super::put::{may_replace, replace};
 use crate::emulator::auth::Asked;
 use crate::emulator::blob::{Blob, Content, CopyState, Facts, Kind};
 use crate::emulator::conditions::{Conditions, Use, Verdict};
 use crate::emulator::errors::{self as e, Failure, Outcome};
+use crate::emulator::fetch::{Fetched, unmet, unreadable};
 use crate::emulator::http::{Answer, parameters};
 use crate::emulator::lease::{self, Phase};
 use crate::emulator::names;
@@ -19,6 +22,9 @@ use crate::emulator::route::Op;
 use crate::emulator::service::Address;
 use crate::emulator::state::internal;
 use crate::emulator::store::{self, Wanted};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use std::sync::Arc;
 
 /// Longest `x-ms-copy-source` in bytes.
 const MAX_SOURCE_URL: usize = 2048;
@@ -30,6 +36,8 @@ pub(crate) struct Source {
     pub(crate) blob: Blob,
     /// The URL without its SAS.
     url: String,
+    /// It was fetched: conditions were checked there, and it is the range that was asked for.
+    fetched: bool,
 }
 
 impl Source {
@@ -44,6 +52,9 @@ impl Source {
         if url.len() > MAX_SOURCE_URL || url.contains(' ') {
             return Err(malformed());
         }
+        if let Some(fetched) = &ctx.fetched {
+            return Ok(Self::of_fetched(ctx, url, fetched));
+        }
         let (scheme, rest) = url.split_once("://").ok_or_else(malformed)?;
         let (authority, path) = rest.split_at(rest.find('/').ok_or_else(malformed)?);
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
@@ -55,10 +66,29 @@ impl Source {
         if origin.split_once(':').is_none_or(|(own, _)| own != scheme) || !here {
             return Err(e::CANNOT_VERIFY_SOURCE.into());
         }
-        let blob = Self::read(ctx, path, query).map_err(|failure| unreadable(&failure))?;
+        let blob = Self::read(ctx, path, query)
+            .map_err(|failure| unreadable(failure.status(), failure.code().name, failure.message()))?;
         let kept = parameters(query).into_iter().find(|(name, _)| name == "snapshot");
         let kept = kept.map(|(_, time)| format!("?snapshot={time}")).unwrap_or_default();
-        Ok(Source { blob, url: format!("{scheme}://{authority}{path}{kept}") })
+        Ok(Source { blob, url: format!("{scheme}://{authority}{path}{kept}"), fetched: false })
+    }
+
+    /// A source as its answer tells of it: a block blob, whatever it was there.
+    fn of_fetched(ctx: &Ctx<'_>, url: &str, fetched: &Fetched) -> Source {
+        let text = |name: &str| fetched.header(name).map(str::to_owned);
+        let facts = Facts {
+            content_type: text("content-type"),
+            content_encoding: text("content-encoding"),
+            content_language: text("content-language"),
+            content_disposition: text("content-disposition"),
+            cache_control: text("cache-control"),
+            metadata: fetched.metadata(),
+            ..Facts::default()
+        };
+        let md5 = fetched.header("content-md5").and_then(|md5| BASE64.decode(md5).ok()).and_then(|md5| md5.try_into().ok());
+        let content = Content::Whole(fetched.payload.clone());
+        let blob = Blob { etag: 0, modified: ctx.now, created: ctx.now, md5, content, facts: Arc::new(facts) };
+        Source { blob, url: url.split_once('?').map_or(url, |(path, _)| path).to_owned(), fetched: true }
     }
 
     fn read(ctx: &Ctx<'_>, path: &str, query: &str) -> Outcome<Blob> {
@@ -94,11 +124,13 @@ impl Source {
     /// # Errors
     /// 412, or 304 for `If-None-Match` and `If-Modified-Since`, both `CannotVerifyCopySource`.
     pub(crate) fn check_conditions_of_read(&self, conditions: &Conditions) -> Outcome<()> {
-        let refused = || Failure::from(e::CANNOT_VERIFY_SOURCE).with_message(Failure::from(e::CONDITION_NOT_MET).message());
+        if self.fetched {
+            return Ok(());
+        }
         match conditions.verdict(Some(target(&self.blob)), Use::Read) {
             Verdict::Met => Ok(()),
-            Verdict::Unmet => Err(refused().with_status(412)),
-            Verdict::NotModified => Err(refused().with_status(304)),
+            Verdict::Unmet => Err(unmet().with_status(412)),
+            Verdict::NotModified => Err(unmet().with_status(304)),
         }
     }
 
@@ -108,7 +140,7 @@ impl Source {
     /// 400 for a malformed range, 416 for one outside the blob.
     pub(crate) fn range(&self, range: Option<&str>) -> Outcome<Vec<Piece>> {
         let size = self.blob.len();
-        let Some(text) = range else { return Ok(self.blob.content.range(0, size)) };
+        let Some(text) = range.filter(|_| !self.fetched) else { return Ok(self.blob.content.range(0, size)) };
         let (start, end) = super::read::parse_range(text).ok_or_else(|| Failure::header("x-ms-source-range", text))?;
         if start >= size {
             return Err(e::INVALID_RANGE.into());
@@ -116,19 +148,6 @@ impl Source {
         let end = end.unwrap_or(u64::MAX).min(size - 1);
         Ok(self.blob.content.range(start, end - start + 1))
     }
-}
-
-/// A source that cannot be read: its own status and code, told in headers and body.
-fn unreadable(failure: &Failure) -> Failure {
-    let (status, code) = (failure.status(), failure.code().name);
-    Failure::from(e::CANNOT_VERIFY_SOURCE)
-        .with_status(status)
-        .with_message(failure.message())
-        .with_header("x-ms-copy-source-status-code", status.to_string())
-        .with_header("x-ms-copy-source-error-code", code)
-        .detail("CopySourceStatusCode", status.to_string())
-        .detail("CopySourceErrorCode", code)
-        .detail("CopySourceErrorMessage", failure.message())
 }
 
 /// Hashes of stored bytes; none where they were thrown away.
@@ -171,7 +190,7 @@ pub(crate) fn copy_blob(ctx: &Ctx<'_>) -> Outcome {
         if size > MAX_SYNC {
             return Err(Failure::too_large(MAX_SYNC));
         }
-    } else if conditions.verdict(Some(target(&source.blob)), Use::Read) != Verdict::Met {
+    } else if !source.fetched && conditions.verdict(Some(target(&source.blob)), Use::Read) != Verdict::Met {
         return Err(e::SOURCE_CONDITION.into());
     }
     let (md5, crc64) = if sync { sums(ctx, &source.range(None)?, declared.wanted(ctx))? } else { (None, None) };
@@ -226,6 +245,8 @@ pub(crate) fn put_blob(ctx: &Ctx<'_>) -> Outcome {
     wanted.md5 = true;
     let (md5, crc64) = sums(ctx, &pieces, wanted)?;
     declared.verify(md5, crc64)?;
+    // [I]: what is to be stored is stored, right or wrong, as by Put Block List.
+    let stored_md5 = md5_header(ctx.head, "x-ms-blob-content-md5")?.or(md5);
     let from = &source.blob.facts;
     let copy_properties = !ctx.head.header("x-ms-copy-source-blob-properties").is_some_and(|v| v.eq_ignore_ascii_case("false"));
     // A header names a property; else the source's counts, unless the request says not to take those.
@@ -253,7 +274,7 @@ pub(crate) fn put_blob(ctx: &Ctx<'_>) -> Outcome {
     let container = ctx.open()?;
     let mut held = container.hold(ctx.model, &ctx.account.name)?;
     may_replace(ctx, &held, &guards, Kind::Block)?;
-    let (etag, modified) = replace(ctx, &mut held, Content::Whole(Payload::from(pieces)), md5, facts)?;
+    let (etag, modified) = replace(ctx, &mut held, Content::Whole(Payload::from(pieces)), stored_md5, facts)?;
     let mut answer = stamp(Answer::new(201), etag, modified);
     match (declared.md5, md5, crc64) {
         (Some(_), Some(md5), _) => answer.header("Content-MD5", md5_text(&md5)),

@@ -23,6 +23,7 @@ mod tier;
 use super::auth::Caller;
 use super::errors::{self as e, Outcome};
 use super::fault::Lowered;
+use super::fetch::Fetched;
 use super::http::Head;
 use super::route::Op;
 use super::service::Service;
@@ -45,6 +46,8 @@ pub(crate) struct Ctx<'a> {
     pub(crate) caller: Caller,
     pub(crate) request_id: &'a str,
     pub(crate) lowered: Lowered,
+    /// The source of a copy, where it had to be fetched.
+    pub(crate) fetched: Option<Fetched>,
 }
 
 impl Ctx<'_> {
