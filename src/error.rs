@@ -42,7 +42,7 @@ pub enum Kind {
     Leftovers,
     /// Body or block over the limit of the service (413).
     TooLarge,
-    /// The service lacks the feature asked for (an emulator, mostly).
+    /// The service lacks the feature asked for (an emulator, mostly), and would for every other object of the job.
     Unsupported,
     /// Bytes differ from their checksum, again after a second try.
     Corrupt,
@@ -181,7 +181,10 @@ impl Error {
 
     /// Whether every other object of the same job would fail for the same reason, so that the job should end at once.
     pub fn ends_job(&self) -> bool {
-        matches!(self.kind(), Kind::AccessRefused | Kind::ContainerNotFound | Kind::Unreachable | Kind::Usage | Kind::Cancelled)
+        matches!(
+            self.kind(),
+            Kind::AccessRefused | Kind::ContainerNotFound | Kind::Unsupported | Kind::Unreachable | Kind::Usage | Kind::Cancelled
+        )
     }
 }
 

@@ -99,6 +99,10 @@ fn kind(status: StatusCode, code: &str, conditional: bool) -> Kind {
     }
 }
 
+/// What is told of a copy's source in headers, by the names it has in bodies.
+const SOURCE_DETAILS: [(&str, &str); 2] =
+    [("x-ms-copy-source-status-code", "CopySourceStatusCode"), ("x-ms-copy-source-error-code", "CopySourceErrorCode")];
+
 /// Takes an answer's facts out of it: the header first, then the body; on HEAD there is only the header.
 pub(crate) fn facts(response: &Response, now: SystemTime) -> Answer {
     let body = ErrorBody::parse(&response.body);
@@ -107,10 +111,17 @@ pub(crate) fn facts(response: &Response, now: SystemTime) -> Answer {
         Ok(ahead) => i64::try_from(ahead.as_secs()).unwrap_or(i64::MAX),
         Err(behind) => i64::try_from(behind.duration().as_secs()).map_or(i64::MIN, |s| -s),
     });
-    let (code, message, details) = match body {
+    let (code, message, mut details) = match body {
         Some(body) => (Some(body.code.clone()), Some(body.first_line().to_owned()), body.details),
         None => (None, foreign_text(response), Vec::new()),
     };
+    for (header, name) in SOURCE_DETAILS {
+        if let Some(value) = text(header)
+            && !details.iter().any(|(known, _)| known == name)
+        {
+            details.push((name.to_owned(), value));
+        }
+    }
     Answer {
         status: response.status.as_u16(),
         code: text("x-ms-error-code").or(code).filter(|c| !c.is_empty()),

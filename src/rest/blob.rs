@@ -46,7 +46,7 @@ impl Written {
 
 /// Properties of a blob.
 #[derive(Debug, Clone)]
-pub struct BlobProperties(Response);
+pub struct BlobProperties(pub(super) Response);
 
 impl BlobProperties {
     /// Length in bytes.
@@ -65,7 +65,7 @@ impl BlobProperties {
     }
 
     /// Whether its last change was after this moment, by the clock of the service; times there are whole seconds.
-    fn is_since(&self, moment: Instant) -> bool {
+    pub(super) fn is_since(&self, moment: Instant) -> bool {
         let now = self.0.header("date").and_then(date::parse);
         let (Some(now), Some(changed)) = (now, self.last_modified()) else { return true };
         changed + moment.elapsed() + Duration::from_secs(1) >= now
@@ -136,7 +136,7 @@ const GET_PROPERTIES: Op = Op::new("get properties of", Need::READ);
 pub(super) const DELETE: Op = Op::new("delete blob", Need::DELETE);
 
 /// The operation as it is with these attributes and this condition.
-fn op_for(op: Op, attributes: &Attributes, replace: Replace) -> Op {
+pub(super) fn op_for(op: Op, attributes: &Attributes, replace: Replace) -> Op {
     let need = if attributes.tags.is_empty() { op.need } else { Need::WRITE_TAGGED };
     Op { need, conditional: replace != Replace::Always, ..op }
 }
@@ -315,12 +315,12 @@ fn is_list(there: &[ListedBlock], ids: impl IntoIterator<Item: AsRef<str>>) -> b
 }
 
 /// An earlier try did it, as looking showed; the tries count, and not the look.
-fn settled(looked: Response, error: &Error) -> Written {
+pub(super) fn settled(looked: Response, error: &Error) -> Written {
     Written(Response { attempts: error.attempts().map_or(1, |tries| tries.count), ..looked })
 }
 
 /// The same for a blob that had to be new.
-fn maybe_made_by_us(error: &Error) -> bool {
+pub(super) fn maybe_made_by_us(error: &Error) -> bool {
     let exists = error.kind() == Kind::AlreadyExists || error.code() == Some("UnauthorizedBlobOverwrite");
     exists && error.attempts().is_some()
 }
@@ -334,7 +334,7 @@ fn has(there: &BlobProperties, data: &Chunks) -> bool {
     there.content_length() == Some(data.len()) && there.get("content-md5").is_some_and(|md5| md5_header(data) == md5)
 }
 
-fn unsettled(error: Error, looking: Option<Error>) -> Error {
+pub(super) fn unsettled(error: Error, looking: Option<Error>) -> Error {
     match looking {
         Some(cause) if cause.kind() == Kind::AccessRefused => error.with_advice(
             "an earlier try may have written it, and the credential may not read to find out: compare it, or allow reading",

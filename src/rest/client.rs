@@ -8,9 +8,11 @@ pub(in crate::rest) mod parts;
 
 use crate::error::{Attempts, Error, Kind, Result};
 use crate::rest::answer::{self, Asked, Verdict};
-use crate::rest::auth::{Credential, Head, Need};
+use crate::rest::auth::sas::Token;
+use crate::rest::auth::{Credential, Head, Lending, Need};
 use crate::rest::body::{Cap, SendBody};
 use crate::rest::connect::{Connector, Proxies};
+use crate::rest::from_url;
 use crate::rest::location::{Location, Scheme};
 use crate::rest::pace::Pace;
 use crate::rest::properties::{crc64_header, md5_header};
@@ -109,6 +111,8 @@ struct Inner {
     no_crc64: AtomicBool,
     /// Some connection was made: from then on an unreachable host may be a passing trouble.
     connected: AtomicBool,
+    /// The service has fetched something from a URL: from then on a source it cannot verify may be a passing trouble.
+    fetched: AtomicBool,
     /// First half of each request id.
     nonce: u64,
     /// Requests so far: second half of each request id.
@@ -179,6 +183,7 @@ impl Client {
             brake: Brake::default(),
             no_crc64: AtomicBool::new(false),
             connected: AtomicBool::new(false),
+            fetched: AtomicBool::new(false),
             nonce: getrandom::u64().unwrap_or_default(),
             count: AtomicU64::new(0),
             config,
@@ -206,6 +211,11 @@ impl Client {
     /// `AccessRefused`.
     pub fn check_need(&self, need: Need) -> Result<()> {
         self.0.credential.check(need, SystemTime::now())
+    }
+
+    /// What lets another party read a blob of this service; `None` where nothing is needed.
+    pub(crate) fn lend(&self, blob: &Lending<'_>) -> Option<Token> {
+        self.0.credential.lend(blob)
     }
 
     /// The error for an answer to a request for `path` that could not be read.
@@ -345,7 +355,7 @@ impl Inner {
         if let Some(into) = &mut into {
             into.expect(sums.asked);
         }
-        match self.transport.exchange(lease, wire, into.as_deref_mut()).await {
+        match self.transport.exchange(lease, wire, request.patience, into.as_deref_mut()).await {
             Ok(response) => {
                 let whole = into.is_none_or(|into| into.is_whole());
                 let outcome = self.judged(request, op, story, Heard { response, sums, whole, sent_at })?;
@@ -457,7 +467,10 @@ impl Inner {
             return self.accepted(request, op, story, response, whole);
         }
         let facts = answer::facts(&response, SystemTime::now());
-        match answer::judge(response.status, facts.code.as_deref(), facts.detail("HeaderName"), asked) {
+        let names_source = request.headers.contains_key(from_url::COPY_SOURCE);
+        let of_source = names_source.then(|| from_url::verdict(&facts, self.fetched.load(Relaxed), story.failures)).flatten();
+        let of_answer = || answer::judge(response.status, facts.code.as_deref(), facts.detail("HeaderName"), asked);
+        match of_source.unwrap_or_else(of_answer) {
             Verdict::Done => Ok(Outcome::Done(response)),
             Verdict::Again(cause) => {
                 if cause == RetryCause::Throttled {
@@ -496,6 +509,9 @@ impl Inner {
             return Err(self.error(Kind::BadAnswer, request, op, story).with_answer(facts).with_advice(
                 "something that is not Azure Storage answered: a proxy, a login page of the network, or another server on this port",
             ));
+        }
+        if request.headers.contains_key(from_url::COPY_SOURCE) {
+            self.fetched.store(true, Relaxed);
         }
         let theirs = response.headers.get(&X_MS_CONTENT_CRC64);
         let arrived = request.crc64.zip(theirs).is_none_or(|(ours, theirs)| *theirs == crc64_header(ours));

@@ -13,6 +13,7 @@ pub mod client;
 pub mod connect;
 pub mod container;
 pub mod date;
+pub mod from_url;
 mod leftovers;
 pub mod location;
 pub mod model;

@@ -74,11 +74,22 @@ fn refused(what: String) -> Error {
     Error::new(Kind::Usage, what)
 }
 
+/// Whether metadata can have this name: letters, digits and `_`, and no digit first ("Naming and referencing containers, blobs,
+/// and metadata").
+pub fn is_metadata_name(name: &str) -> bool {
+    let first = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    first && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Whether this can be the value of a property or of metadata.
+pub fn is_header_text(value: &str) -> bool {
+    value.bytes().all(|b| (b' '..=b'~').contains(&b))
+}
+
 /// Values are visible ASCII: what the service would make of other bytes, and how it would sign them, is not documented.
 fn header_value(name: &str, value: &str) -> Result<HeaderValue> {
-    let visible = value.bytes().all(|b| (b' '..=b'~').contains(&b));
     match HeaderValue::from_str(value) {
-        Ok(header) if visible => Ok(header),
+        Ok(header) if is_header_text(value) => Ok(header),
         _ => Err(refused(format!("the value of {name} has characters that are not plain ASCII"))
             .with_advice("percent-encode them, or write them as base64")),
     }
@@ -106,8 +117,7 @@ pub fn check(attributes: &Attributes) -> Result<()> {
     let mut size = 0;
     let mut keys: Vec<String> = Vec::new();
     for (key, value) in &attributes.metadata {
-        let first = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        if !first || !key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        if !is_metadata_name(key) {
             return Err(refused(format!("the metadata name {key:?} is not allowed"))
                 .with_advice("a name is letters, digits and _, and does not begin with a digit"));
         }

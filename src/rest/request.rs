@@ -3,6 +3,7 @@
 use crate::chunks::Chunks;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header::HeaderName};
+use std::time::Duration;
 
 /// A request in the form every operation builds and [`Client::send`](super::client::Client::send) takes. Replayable: the body
 /// is memory that stays until the answer is there.
@@ -23,6 +24,8 @@ pub struct Request {
     pub crc64: Option<u64>,
     /// Whether the service is asked for a checksum of the range it answers with, to be compared on arrival.
     pub summed_answer: bool,
+    /// How much longer than usual the service may be silent before it answers, because it has something to fetch first.
+    pub patience: Duration,
 }
 
 /// The service's answer, whole.
@@ -56,6 +59,7 @@ impl Request {
             body: Chunks::default(),
             crc64: None,
             summed_answer: false,
+            patience: Duration::ZERO,
         }
     }
 

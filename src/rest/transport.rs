@@ -82,6 +82,14 @@ impl Conn {
     }
 }
 
+/// How a request on its way is watched.
+#[derive(Clone, Copy)]
+struct Watched {
+    started: Instant,
+    /// How long no byte may move.
+    silence: Duration,
+}
+
 /// A connection taken for one request.
 pub(crate) struct Lease {
     conn: Box<Conn>,
@@ -132,19 +140,21 @@ impl Transport {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    /// Sends a request and takes the whole answer; the body of a success goes to `into` as it comes. The connection goes back to
+    /// Sends a request and takes the whole answer, which may be silent `patience` longer than others; the body of a success goes to `into` as it comes. The connection goes back to
     /// the pool only after a whole answer.
     pub(crate) async fn exchange(
         &self,
         lease: Lease,
         request: http::Request<SendBody>,
+        patience: Duration,
         into: Option<&mut Incoming<'_>>,
     ) -> Result<Response, Failure> {
         let Lease { mut conn, reused } = lease;
         let _under_way = self.stats.under_way();
         let started = Instant::now();
         let received_before = conn.activity.received.load(Relaxed);
-        let result = self.drive(&mut conn, request, started, into).await;
+        let watched = Watched { started, silence: self.no_progress.saturating_add(patience) };
+        let result = self.drive(&mut conn, request, watched, into).await;
         conn.activity.settle(&self.stats);
         if !matches!(&result, Err(Lost::Error { sent: false, .. })) {
             self.stats.requests.fetch_add(1, Relaxed);
@@ -157,7 +167,7 @@ impl Transport {
                 }
                 Ok(response)
             }
-            Err(Lost::NoProgress) => Err(Failure::NoProgress(self.no_progress)),
+            Err(Lost::NoProgress) => Err(Failure::NoProgress(watched.silence)),
             Err(Lost::Error { sent, .. }) if reused && conn.activity.received.load(Relaxed) == received_before => {
                 Err(Failure::Stale { sent })
             }
@@ -174,11 +184,11 @@ impl Transport {
         &self,
         conn: &mut Conn,
         request: http::Request<SendBody>,
-        started: Instant,
+        Watched { started, silence }: Watched,
         into: Option<&mut Incoming<'_>>,
     ) -> Result<Response, Lost> {
         let Conn { sender, driver, activity } = conn;
-        let mut watchdog = Watchdog::new(self.no_progress, activity);
+        let mut watchdog = Watchdog::new(silence, activity);
         let mut driver = Driver { driver, done: None };
 
         let mut answer = pin!(sender.try_send_request(request));

@@ -27,6 +27,7 @@ mod engine;
 mod fault_cases;
 mod faults;
 mod faulty_files;
+mod from_url;
 mod fuzz;
 mod jobs;
 mod journal_figures;

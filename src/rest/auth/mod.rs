@@ -6,14 +6,17 @@
 pub mod anonymous;
 pub mod connection_string;
 pub mod environment;
+pub mod lend;
 pub mod need;
 pub mod sas;
 pub mod sas_credential;
 pub mod shared_key;
 
+use self::sas::Token;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::rest::location::Location;
 use crate::secret::Secret;
+pub use lend::Lending;
 pub use need::{Level, Need};
 use std::future::Future;
 use std::pin::Pin;
@@ -65,6 +68,13 @@ pub trait Credential: Send + Sync {
     fn check(&self, need: Need, now: SystemTime) -> Result<()> {
         let _ = (need, now);
         Ok(())
+    }
+
+    /// What another party appends to a blob's URL to read that blob in our place. `None` where it needs nothing, or where this
+    /// kind cannot be lent. Called for each request that names a source.
+    fn lend(&self, blob: &Lending<'_>) -> Option<Token> {
+        let _ = blob;
+        None
     }
 }
 

@@ -247,13 +247,23 @@ pub fn service_string_to_sign(canonical_resource: &str, f: &Fields) -> String {
 /// Signs `fields` with an account key. `resource` is the container and perhaps the blob (raw names) of a service SAS;
 /// without it, an account SAS.
 pub fn mint(account: &str, key: &[u8], fields: &Fields, resource: Option<(&str, Option<&str>)>) -> Token {
+    mint_with(account, |text| sign(key, text), fields, resource)
+}
+
+/// The same where only what signs is at hand.
+pub(super) fn mint_with(
+    account: &str,
+    sign: impl FnOnce(&str) -> String,
+    fields: &Fields,
+    resource: Option<(&str, Option<&str>)>,
+) -> Token {
     let string_to_sign = match resource {
         None => account_string_to_sign(account, fields),
         Some((container, blob)) => {
             service_string_to_sign(&canonical_resource(fields.version(), account, container, blob), fields)
         }
     };
-    let signature = sign(key, &string_to_sign);
+    let signature = sign(&string_to_sign);
     // A version and a snapshot share a slot and have parameters of their own.
     let snapshot = if fields.sr.as_deref() == Some("bv") { "versionid" } else { "snapshot" };
     let parameters = [

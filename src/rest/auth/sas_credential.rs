@@ -2,7 +2,7 @@
 
 use super::need::{Level, Need};
 use super::sas::{Fields, Token};
-use super::{Credential, Found, Head, Inputs};
+use super::{Credential, Found, Head, Inputs, Lending};
 use crate::error::{Error, Kind, Result};
 use crate::rest::location::{Location, Scheme};
 use std::sync::Arc;
@@ -56,6 +56,10 @@ impl Credential for SasCredential {
         }
         head.query_suffix.push_str(self.token.expose());
         Ok(())
+    }
+
+    fn lend(&self, _blob: &Lending<'_>) -> Option<Token> {
+        Some(self.token.clone())
     }
 
     fn check(&self, need: Need, now: SystemTime) -> Result<()> {

@@ -6,7 +6,9 @@
 //!
 //! Source: "Authorize with Shared Key", Azure Storage REST reference.
 
-use super::{Credential, Found, Head, Inputs};
+use super::lend::read_only;
+use super::sas::Token;
+use super::{Credential, Found, Head, Inputs, Lending};
 use crate::error::{Error, Kind, Result};
 use crate::rest::location::Location;
 use crate::secret::Secret;
@@ -254,6 +256,10 @@ impl Credential for SharedKey {
         value.set_sensitive(true);
         head.headers.insert(header::AUTHORIZATION, value);
         Ok(())
+    }
+
+    fn lend(&self, blob: &Lending<'_>) -> Option<Token> {
+        Some(read_only(&self.account, |text| mac_base64(self.mac.clone(), text), blob))
     }
 }
 
