@@ -3,6 +3,7 @@
 //! One request for a whole object, nothing asked before or after; all properties travel in the request that creates the blob.
 
 use crate::attributes::{Attributes, Replace};
+use crate::endpoint::keep::Keep;
 use crate::endpoint::{BlockId, Facts, Finish, Flow, Limits, Payload, Receipt, Sink, Task, There, Which, mime};
 use crate::error::Result;
 use crate::rest::blob::{Blob, Written};
@@ -40,6 +41,7 @@ pub struct BlobSink {
     place: Location,
     attributes: Attributes,
     types: ContentTypes,
+    keep: Keep,
 }
 
 impl BlobSink {
@@ -47,15 +49,26 @@ impl BlobSink {
     pub fn new(client: Client, container: impl Into<String>, attributes: Attributes, types: ContentTypes) -> Self {
         let container = container.into();
         let place = Location { container: Some(container.clone()), blob: None, ..client.location().clone() };
-        BlobSink { client, container, place, attributes, types }
+        BlobSink { client, container, place, attributes, types, keep: Keep::default() }
     }
 
-    fn blob(&self, target: &str) -> Blob<'_> {
+    /// Keeps this of what the sources carry.
+    #[must_use]
+    pub fn keeping(mut self, keep: Keep) -> Self {
+        self.keep = keep;
+        self
+    }
+
+    pub(super) fn blob(&self, target: &str) -> Blob<'_> {
         Blob::new(&self.client, &self.container, target)
     }
 
-    fn attributes(&self, target: &str, finish: Finish<'_>) -> Attributes {
-        let mut attributes = self.attributes.clone();
+    /// What a blob carries: what was asked for, what is kept of its source, and a type by its name.
+    pub(super) fn attributes(&self, target: &str, finish: Finish<'_>) -> Result<Attributes> {
+        let mut attributes = match finish.source.and_then(|source| source.carried()) {
+            Some(carried) => self.keep.merge(&self.attributes, carried)?,
+            None => self.attributes.clone(),
+        };
         if finish.content_md5.is_some() {
             attributes.content_md5 = finish.content_md5;
         }
@@ -67,7 +80,7 @@ impl BlobSink {
             // The service's own default needs no header.
             attributes.content_type = (guess != mime::DEFAULT).then(|| guess.to_owned());
         }
-        attributes
+        Ok(attributes)
     }
 }
 
@@ -82,7 +95,7 @@ impl Sink for BlobSink {
 
     fn put<'a>(&'a self, target: &'a str, payload: Payload, finish: Finish<'a>) -> Task<'a, Result<Receipt>> {
         Box::pin(async move {
-            let attributes = self.attributes(target, finish);
+            let attributes = self.attributes(target, finish)?;
             self.blob(target).put_blob(&payload.data, payload.crc64, &attributes, finish.replace).await.map(receipt)
         })
     }
@@ -95,7 +108,7 @@ impl Sink for BlobSink {
 
     fn commit<'a>(&'a self, target: &'a str, ids: &'a [BlockId], finish: Finish<'a>) -> Task<'a, Result<Receipt>> {
         Box::pin(async move {
-            let attributes = self.attributes(target, finish);
+            let attributes = self.attributes(target, finish)?;
             self.blob(target).put_block_list(ids.iter().map(WireId::of), &attributes, finish.replace).await.map(receipt)
         })
     }
@@ -138,16 +151,16 @@ impl Sink for BlobSink {
     }
 }
 
-fn receipt(written: Written) -> Receipt {
+pub(super) fn receipt(written: Written) -> Receipt {
     Receipt { attempts: written.attempts() }
 }
 
 /// 44 characters of base64, the form of the query parameter (before it is percent-encoded) and of the list. On the stack: a commit
 /// has up to 50,000 of them.
-struct WireId([u8; 44]);
+pub(super) struct WireId([u8; 44]);
 
 impl WireId {
-    fn of(id: &BlockId) -> WireId {
+    pub(super) fn of(id: &BlockId) -> WireId {
         let mut text = [0; 44];
         STANDARD.encode_slice(id.0, &mut text).expect("32 bytes are 44 characters");
         WireId(text)

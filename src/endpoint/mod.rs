@@ -8,9 +8,11 @@ pub mod blob;
 pub mod blob_listing;
 mod blob_pages;
 pub mod blob_pattern;
+pub mod copy_sink;
 pub mod file;
 mod filter;
 mod glob;
+pub mod keep;
 pub mod landing;
 pub mod list_of_files;
 pub mod made_up;
@@ -29,6 +31,7 @@ pub mod walk;
 use crate::attributes::{Attributes, Replace};
 use crate::chunks::Chunks;
 use crate::error::{Error, Kind, Result};
+use crate::rest::from_url::Link;
 use bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
@@ -162,6 +165,14 @@ pub trait Reader: Send + Sync {
     /// What the object carries besides its bytes, where it carries anything.
     fn carried(&self) -> Option<&Attributes> {
         None
+    }
+
+    /// Where a service can fetch the object by itself; `None` where it cannot. Asked for each request, as what it lends runs out.
+    ///
+    /// # Errors
+    /// `Name` for an address that no request can carry.
+    fn link(&self) -> Result<Option<Link>> {
+        Ok(None)
     }
 
     /// Reads `len` bytes at `offset` and hands them on in order, as they come.
