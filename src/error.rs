@@ -154,6 +154,21 @@ impl Error {
         }))
     }
 
+    /// The same error for another object that met it too, without the cause, which only one can have.
+    #[must_use]
+    pub fn alike(&self) -> Self {
+        let Inner { kind, doing, answer, attempts, advice, source: _ } = &*self.0;
+        let (doing, answer, advice) = (doing.clone(), answer.clone(), advice.clone());
+        Error(Box::new(Inner { kind: *kind, doing, answer, attempts: *attempts, advice, source: None }))
+    }
+
+    /// The same facts in other words: for who asked, it is an error of that kind.
+    #[must_use]
+    pub fn of_kind(mut self, kind: Kind, doing: impl Into<String>) -> Self {
+        (self.0.kind, self.0.doing) = (kind, doing.into());
+        self
+    }
+
     /// What the caller can do about it.
     pub fn kind(&self) -> Kind {
         self.0.kind

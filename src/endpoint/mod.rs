@@ -5,9 +5,12 @@
 //! argument means is decided in [`open`]. All trait methods may be called from any task of the runtime.
 
 pub mod blob;
+pub mod blob_changes;
 pub mod blob_listing;
 mod blob_pages;
 pub mod blob_pattern;
+pub mod blob_subjects;
+pub mod change;
 pub mod copy_sink;
 pub mod file;
 mod filter;

@@ -21,4 +21,5 @@ mod staged;
 mod staging;
 pub mod stop;
 mod stream;
+pub mod sweep;
 mod tuner;

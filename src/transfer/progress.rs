@@ -321,6 +321,12 @@ impl Progress {
         self.tell(source, Some(target), course, Outcome::Done { bytes });
     }
 
+    /// An object is as it should be where it is.
+    pub(super) fn changed(&self, name: &str, course: Course, bytes: u64) {
+        self.done.fetch_add(1, Ordering::Release);
+        self.tell(name, None, course, Outcome::Done { bytes });
+    }
+
     pub(super) fn failed(&self, source: &str, target: Option<&str>, course: Course, error: Error) {
         self.tell(source, target, course, Outcome::Failed(&error));
         self.detail().fail(source, error);

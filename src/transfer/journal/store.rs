@@ -228,7 +228,9 @@ impl Store {
     pub fn resume(&self, job: &Job, lease: Lease) -> Result<Resumed> {
         let mut finished = Finished::default();
         self.transfers(job, Some(Ended::Done), &mut |transfer| {
-            if let (Some(target), Some(len), Some(modified)) = (&transfer.target, transfer.bytes, transfer.modified) {
+            if let (Some(len), Some(modified)) = (transfer.bytes, transfer.modified) {
+                // What is changed where it is has no other name.
+                let target = transfer.target.as_ref().unwrap_or(&transfer.source);
                 finished.add(&transfer.source, target, len, super::time::nanos(modified));
             }
             ControlFlow::Continue(())
