@@ -9,7 +9,7 @@ use clap::Args;
 /// See the module's text.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct AttributeArgs {
-    /// Content type of all blobs (default: by file name)
+    /// Content type of all blobs
     #[arg(long, value_name = "TYPE")]
     pub(crate) content_type: Option<String>,
     /// Content-Encoding, stored with the blob

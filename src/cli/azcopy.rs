@@ -97,6 +97,13 @@ pub(crate) fn add_taken_by_bench(command: Command) -> Command {
     add(command, |name| ["blob-type", "check-length", "trusted-microsoft-suffixes"].contains(&name))
 }
 
+/// Those of them that `azcopy remove` and `azcopy set-properties` have, to those commands: what the places are is plain.
+pub(crate) fn add_taken_by_changes(command: Command) -> Command {
+    let from_to = Arg::new("from-to").long("from-to").hide(true).ignore_case(true);
+    add(command, |name| ["trailing-dot", "trusted-microsoft-suffixes"].contains(&name))
+        .arg(from_to.value_parser(["BlobTrash", "BlobNone"]))
+}
+
 /// The taken flags that were given, for a note in the trace.
 pub(crate) fn given(matches: &ArgMatches) -> Vec<&'static str> {
     let taken = FLAGS.iter().filter(|(_, verdict)| !matches!(verdict, Verdict::Refused(_)));

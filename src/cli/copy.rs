@@ -5,6 +5,7 @@
 
 use super::context::Context;
 use super::copy_args::{CopyArgs, OverwriteArg, ReadArg};
+use super::doing::Doing;
 use super::entry::Origin;
 use super::exit::Exit;
 use super::remote::{Remote, named, place, shown};
@@ -79,6 +80,7 @@ pub(crate) async fn run(args: &CopyArgs, mut origin: Option<Origin>, context: &C
         };
     }
     let named = job::Named {
+        doing: Doing::Moving { command: "copy" },
         source: source.describe(),
         destination: remote.shown(target.blob.as_deref()),
         error_on_no_transfer: args.error_on_no_transfer,

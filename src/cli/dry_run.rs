@@ -142,6 +142,7 @@ impl Totals {
             job_id,
             status: status(End::Whole, self.planned, failed, skipped),
             exit_code: exit.code(),
+            command: "copy",
             dry_run: true,
             elapsed_s: (started.elapsed().as_secs_f64() * 1e4).round() / 1e4,
             total: self.planned + failed + skipped,
@@ -179,6 +180,7 @@ impl Totals {
             verdict: None,
             report: None,
             resume: None,
+            changed: None,
         }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) enum Origin {
         resumed: Resumed,
         /// Its command line.
         kept: Kept,
-        /// The SAS for its destination this time.
+        /// The SAS for its destination, or for its only place, this time.
         sas: Option<Token>,
     },
 }
@@ -80,7 +80,11 @@ impl Entry {
         };
         let keep = Keep { jobs: keep_jobs, ..Keep::default() };
         let resume = kept.never.is_none().then(|| {
-            let sas = if kept.sas { " --destination-sas 'SAS'" } else { "" };
+            let sas = match (kept.sas, &kept.destination) {
+                (false, _) => "",
+                (true, Some(_)) => " --destination-sas 'SAS'",
+                (true, None) => " --source-sas 'SAS'",
+            };
             format!("blobjet jobs resume {id}{sas}")
         });
         Ok(Entry { journal: Some(Journal::start(folder, keep, start, Box::new(tell))), id, resume })

@@ -5,11 +5,12 @@
 //! ten seconds; the second drops them.
 
 use super::context::{Context, Which};
+use super::doing::Doing;
 use super::entry::{Entry, Origin};
 use super::exit::Exit;
 use super::json::{Event, Progress as ProgressLine};
 use super::meter::{BAR_EVERY, Counts, EVERY, Meter};
-use super::output::Output;
+use super::output::{Measure, Output};
 use super::render::{Report, printable};
 use super::report::Recording;
 use super::report::file::ReportFile;
@@ -37,7 +38,9 @@ const FAILURES_SHOWN: u64 = 1000;
 /// What a job is called on the screen.
 #[derive(Debug)]
 pub(crate) struct Named {
-    /// Source and destination, without secrets.
+    /// What it does.
+    pub(crate) doing: Doing,
+    /// Source and destination, without secrets. What is changed where it is has no destination: that is empty.
     pub(crate) source: String,
     pub(crate) destination: String,
     /// Whether nothing transferred is an error.
@@ -118,6 +121,7 @@ pub(crate) async fn drive(run: Run, context: &Context) -> Result<Ended> {
         || format!("Job {id} has started"),
         || Event::Init {
             job_id: id.clone(),
+            command: named.doing.command(),
             version: env!("CARGO_PKG_VERSION"),
             source: named.source.clone(),
             destination: named.destination.clone(),
@@ -132,7 +136,11 @@ pub(crate) async fn drive(run: Run, context: &Context) -> Result<Ended> {
     observers.extend(recorder.as_ref().map(Recorder::observer));
     let progress = Progress::new(Some(Arc::new(observers)));
     let started = Instant::now();
-    let (result, signal) = watch(work, &progress, &stats, &id, recorder.as_mut(), context).await;
+    let measure = match named.doing {
+        Doing::Moving { .. } => Measure::Bytes,
+        Doing::Changing(_) => Measure::Objects,
+    };
+    let (result, signal) = watch((work, measure), &progress, &stats, &id, recorder.as_mut(), context).await;
     let elapsed = started.elapsed();
     Ok(Ended { entry, id, named, result, signal, elapsed, progress, stats, recorder, file, left_something: false })
 }
@@ -149,19 +157,16 @@ impl Ended {
         let error = self.result.as_ref().err().map(Report::of);
         let resume = self.enter(end, error.as_ref());
         if let Some(which) = self.signal.filter(|_| self.named.told_when_stopped) {
-            say_what_is_kept(out, which, resume.as_deref());
+            say_what_is_kept(out, which, self.named.doing, resume.as_deref());
         }
         if let Some(report) = error {
             out.error(report, exit);
         } else if self.progress.snapshot().listed == 0 && self.signal.is_none() {
-            let why = match self.progress.snapshot().filtered == Filtered::default() {
-                true => format!("{} has no files", self.named.source),
-                false => format!("filters leave out all of {}", self.named.source),
-            };
-            out.warn(&format!("nothing to transfer: {why}"));
+            let filtered = self.progress.snapshot().filtered != Filtered::default();
+            out.warn(&self.named.doing.nothing(&self.named.source, filtered));
         }
-        let mut whole =
-            summary(&self.id, end, exit.code(), self.elapsed, (&self.progress, self.result.as_ref().err()), &self.stats);
+        let progress = (&*self.progress, self.result.as_ref().err());
+        let mut whole = summary((&self.id, self.named.doing), end, exit.code(), self.elapsed, progress, &self.stats);
         whole.resume = resume;
         if let Some(recorder) = self.recorder {
             whole.report = self.file.as_ref().map(|file| file.named().display().to_string());
@@ -180,9 +185,11 @@ impl Ended {
 
     /// Enters the end in the journal. Returns the command that goes on with the job, if there is anything left to do.
     fn enter(&self, end: End, error: Option<&Report>) -> Option<String> {
-        let counts = self.progress.snapshot();
+        let mut counts = self.progress.snapshot();
         let whole = as_a_whole(&counts, &self.progress);
         let status = status(end, whole.done, whole.failed, whole.skipped).to_owned();
+        counts.listed += self.named.doing.gone_earlier();
+        counts.done += self.named.doing.gone_earlier();
         let resume = self.entry.end(Ending { status, error: error.map(Report::one_line), counts });
         resume.filter(|_| end != End::Whole || counts.failed > 0)
     }
@@ -211,7 +218,7 @@ impl Ended {
 
 /// Drives the work and the meter until the work is done.
 async fn watch(
-    work: Work,
+    (work, measure): (Work, Measure),
     progress: &Arc<Progress>,
     stats: &Stats,
     id: &str,
@@ -224,7 +231,7 @@ async fn watch(
     let started = Instant::now();
     let mut meter = Meter::default();
     let mut lines = interval_at(started + EVERY, EVERY);
-    let has_bar = out.start_bar();
+    let has_bar = out.start_bar(measure);
     let mut bar = interval_at(started + BAR_EVERY, BAR_EVERY);
     let mut sample = std::pin::pin!(sleep(recorder.as_ref().map_or(Duration::MAX, |recorder| recorder.pause())));
     let mut drained = std::pin::pin!(sleep(Duration::MAX));
@@ -285,19 +292,12 @@ fn counts(progress: &Progress, stats: &Stats) -> Counts {
     }
 }
 
-fn say_what_is_kept(out: &Output, which: Which, resume: Option<&str>) {
-    let reason = match which {
-        Which::Interrupt => "interrupted",
-        Which::Terminate => "told to terminate",
-    };
+fn say_what_is_kept(out: &Output, which: Which, doing: Doing, resume: Option<&str>) {
     let next = match resume {
         Some(command) => format!("to go on: {command}"),
         None => format!("to start again: {}", command_line()),
     };
-    out.warn(&format!(
-        "{reason}: blobs that are done stay, of others nothing is visible; blocks of files that have arrived are kept for a week \
-         and not sent again; {next}"
-    ));
+    out.warn(&format!("{}; {next}", doing.kept(which)));
 }
 
 /// The command as it was typed, without signatures, quoted for a shell.

@@ -4,6 +4,7 @@
 use super::context::Context;
 use super::exit::Exit;
 use super::json::{Event, JobLine, TransferLine, rfc3339};
+use super::kept::Kept;
 use super::render::printable;
 use super::resume;
 use crate::error::{Error, Kind, Result};
@@ -170,7 +171,10 @@ fn list(with_status: JobStatus, context: &Context) -> Result<Exit> {
     }
     let row = |job: &Job| {
         let counts = format!("{}/{}/{}", job.done, job.failed, job.skipped);
-        let places = format!("{} -> {}", printable(&job.source), printable(&job.destination));
+        let places = match job.destination.as_str() {
+            "" => format!("{} {}", command(job), printable(&job.source)),
+            destination => format!("{} -> {}", printable(&job.source), printable(destination)),
+        };
         format!("{:36}  {:19}  {:29}  {counts:>21}  {places}", job.id, people(job.started), status(job))
     };
     if !context.out.is_json() {
@@ -239,14 +243,17 @@ pub(crate) fn status(job: &Job) -> &str {
     }
 }
 
+/// The command that started it, in a word.
+fn command(job: &Job) -> String {
+    Kept::of_json(&job.command).unwrap_or_default().command().to_owned()
+}
+
 fn text(job: &Job) -> String {
-    let mut out = format!(
-        "Job {}\nSource: {}\nDestination: {}\nStarted (UTC): {}\n",
-        job.id,
-        printable(&job.source),
-        printable(&job.destination),
-        people(job.started)
-    );
+    let mut out = format!("Job {}\nCommand: {}\nSource: {}\n", job.id, command(job), printable(&job.source));
+    if !job.destination.is_empty() {
+        out.push_str(&format!("Destination: {}\n", printable(&job.destination)));
+    }
+    out.push_str(&format!("Started (UTC): {}\n", people(job.started)));
     if let Some(ended) = job.ended {
         out.push_str(&format!("Ended (UTC): {}\n", people(ended)));
     }
@@ -272,6 +279,7 @@ fn text(job: &Job) -> String {
 fn line(job: &Job) -> JobLine {
     JobLine {
         job_id: job.id.clone(),
+        command: command(job),
         status: status(job).to_owned(),
         source: job.source.clone(),
         destination: job.destination.clone(),

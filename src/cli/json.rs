@@ -24,11 +24,13 @@ pub(crate) struct Line<'a> {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Event {
     /// A job starts.
-    Init { job_id: String, version: &'static str, source: String, destination: String },
+    Init { job_id: String, command: &'static str, version: &'static str, source: String, destination: String },
     /// Every two seconds.
     Progress(Progress),
     /// With `--dry-run`: one object and what it would take.
     Plan { source: String, destination: String, bytes: Option<u64>, requests: Option<u64>, block_size: Option<u64> },
+    /// With `--dry-run` of a command that changes blobs where they are: one blob that it would change.
+    PlanChange { command: &'static str, url: String, bytes: Option<u64> },
     /// An object that failed.
     Failed { object: String, error: Report },
     /// An object left out on purpose.
@@ -51,7 +53,7 @@ pub(crate) enum Event {
     Totals { count: u64, bytes: u64 },
     /// A container made.
     Made { url: String, existed: bool },
-    /// A blob or container removed.
+    /// A container removed.
     Removed { url: String, dry_run: bool },
     /// A job, from `jobs list` and `jobs show`.
     Job(Box<JobLine>),
@@ -138,6 +140,8 @@ impl Progress {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Summary {
     pub(crate) job_id: String,
+    /// The command's name.
+    pub(crate) command: &'static str,
     /// AzCopy's word for it, e.g. `CompletedWithErrors`.
     pub(crate) status: &'static str,
     pub(crate) exit_code: u8,
@@ -187,6 +191,9 @@ pub(crate) struct Summary {
     /// The command that goes on with it, where there is something left to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) resume: Option<String>,
+    /// What was done to blobs where they are, in a word for people.
+    #[serde(skip)]
+    pub(crate) changed: Option<&'static str>,
 }
 
 /// Objects that failed for one reason.
@@ -211,6 +218,8 @@ pub(crate) struct LeftOut {
 #[derive(Debug, Serialize)]
 pub(crate) struct JobLine {
     pub(crate) job_id: String,
+    /// The command's name.
+    pub(crate) command: String,
     pub(crate) status: String,
     pub(crate) source: String,
     pub(crate) destination: String,
@@ -291,6 +300,7 @@ mod tests {
     fn summary() -> Summary {
         Summary {
             job_id: JOB.into(),
+            command: "copy",
             status: "CompletedWithErrorsAndSkipped",
             exit_code: 1,
             dry_run: false,
@@ -322,12 +332,14 @@ mod tests {
             verdict: None,
             report: None,
             resume: Some(format!("blobjet jobs resume {JOB}")),
+            changed: None,
         }
     }
 
     fn job() -> JobLine {
         JobLine {
             job_id: JOB.into(),
+            command: "copy".into(),
             status: "CompletedWithErrorsAndSkipped".into(),
             source: "./docs".into(),
             destination: BOX.into(),
@@ -373,7 +385,16 @@ mod tests {
         };
         let modified = Some("Fri, 02 Jan 2026 03:04:05 GMT".to_owned());
         vec![
-            (5, Event::Init { job_id: JOB.into(), version: "0.1.0", source: "./docs".into(), destination: BOX.into() }),
+            (
+                5,
+                Event::Init {
+                    job_id: JOB.into(),
+                    command: "copy",
+                    version: "0.1.0",
+                    source: "./docs".into(),
+                    destination: BOX.into(),
+                },
+            ),
             (7, Event::Progress(Progress::new(JOB, &half, 33.554_43))),
             (7, Event::Failed { object: "./docs/a\tb".into(), error: bad_name() }),
             (7, Event::Skipped { object: "./docs/link".into(), reason: "symbolic link".into() }),
@@ -391,6 +412,7 @@ mod tests {
                     block_size: Some(8_388_608),
                 },
             ),
+            (7, Event::PlanChange { command: "remove", url: format!("{BOX}/docs/a.bin"), bytes: Some(67_108_864) }),
             (
                 7,
                 Event::Blob {
@@ -404,7 +426,7 @@ mod tests {
             (7, Event::Container { name: "box".into(), last_modified: modified }),
             (7, Event::Totals { count: 1, bytes: 67_108_864 }),
             (7, Event::Made { url: BOX.into(), existed: false }),
-            (7, Event::Removed { url: format!("{BOX}/docs/a.bin"), dry_run: false }),
+            (7, Event::Removed { url: BOX.into(), dry_run: false }),
             (7, Event::Sas { url: format!("{BOX}?sv=2025-11-05&sr=c&sp=cw&se=2026-01-02T05:04:05Z&sig=REDACTED") }),
             (
                 7,

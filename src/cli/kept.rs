@@ -1,4 +1,4 @@
-//! What the journal keeps of a `copy` command line, and the command line that comes of it when the job is taken up again.
+//! What the journal keeps of a command line that makes a job, and the command line that comes of it when the job is taken up again.
 //!
 //! Places are kept without their SAS, flags as they were given. Credentials are found anew each time. A signature that stands
 //! anywhere else is taken out, and the job cannot be resumed then: it would not do what it did.
@@ -14,6 +14,8 @@ use std::ffi::OsString;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Kept {
+    /// The command's name; empty for `copy`.
+    pub(crate) command: String,
     /// The folder it was run in, which relative paths start from.
     pub(crate) folder: Option<String>,
     /// The first place, or the only one.
@@ -29,16 +31,18 @@ pub(crate) struct Kept {
 }
 
 /// What is about the screen, or has no meaning for another run.
-const NOT_KEPT: &[&str] = &["output_type", "output_level", "log_level", "dry_run", "source", "destination"];
+const NOT_KEPT: &[&str] = &["output_type", "output_level", "log_level", "dry_run", "source", "destination", "url"];
 
 impl Kept {
-    /// From the parsed command line of `copy`.
-    pub(crate) fn of(given: &ArgMatches) -> Kept {
-        let mut kept = Kept { folder: folder(), ..Kept::default() };
-        let text = |name: &str| given.get_one::<String>(name).cloned();
-        let (source, destination) = (text("source").unwrap_or_default(), text("destination"));
-        let list = text("list_of_files");
-        if source == "-" || destination.is_none() || list.as_deref() == Some("-") {
+    /// From the parsed command line of this command.
+    pub(crate) fn of(command: &str, given: &ArgMatches) -> Kept {
+        let moves = command == "copy";
+        let command = if moves { String::new() } else { command.to_owned() };
+        let mut kept = Kept { command, folder: folder(), ..Kept::default() };
+        let text = |name: &str| given.try_get_one::<String>(name).ok().flatten().cloned();
+        let source = text(if moves { "source" } else { "url" }).unwrap_or_default();
+        let (destination, list) = (text("destination"), text("list_of_files"));
+        if source == "-" || (moves && destination.is_none()) || list.as_deref() == Some("-") {
             kept.never = Some("it read standard input, which is not there any more".to_owned());
         } else if kept.folder.is_none() {
             kept.never = Some("the name of the folder it ran in cannot be kept".to_owned());
@@ -70,9 +74,14 @@ impl Kept {
         kept
     }
 
+    /// The command's name.
+    pub(crate) fn command(&self) -> &str {
+        if self.command.is_empty() { "copy" } else { &self.command }
+    }
+
     /// The command line again, from the name of the program on.
     pub(crate) fn command_line(&self) -> Vec<OsString> {
-        let head = ["blobjet", "copy"].into_iter().map(str::to_owned);
+        let head = ["blobjet", self.command()].into_iter().map(str::to_owned);
         // Behind `--` a place may begin with a dash.
         let places = std::iter::once("--".to_owned()).chain([self.source.clone()]).chain(self.destination.clone());
         head.chain(self.flags.iter().cloned()).chain(places).map(OsString::from).collect()

@@ -6,11 +6,13 @@
 mod attribute_args;
 mod azcopy;
 mod bench;
+mod changing;
 mod completion;
 mod context;
 mod copy;
 mod copy_args;
 mod deletes;
+mod doing;
 mod dry_run;
 mod entry;
 mod examples;
@@ -37,9 +39,11 @@ mod sas;
 mod selection_args;
 mod sending_args;
 mod serve;
+mod set_properties;
 mod settings;
 mod summary;
 mod trace;
+mod undelete;
 mod verdict;
 
 use crate::error::{Error, Kind, Result};
@@ -126,7 +130,9 @@ async fn command(cli: Cli, kept: Option<Kept>, out: Arc<Output>) -> Result<Exit>
         Command::Man(args) => man::run(&args, &context),
         Command::List(args) => until_signal(&context, list::run(&args, &context)).await,
         Command::Make(args) => until_signal(&context, make::run(&args, &context)).await,
-        Command::Remove(args) => until_signal(&context, remove::run(&args, &context)).await,
+        Command::Remove(args) => remove::run(&args, kept.map(Origin::New), &context).await,
+        Command::SetProperties(args) => set_properties::run(&args, kept.map(Origin::New), &context).await,
+        Command::Undelete(args) => undelete::run(&args, kept.map(Origin::New), &context).await,
     }
 }
 
@@ -139,7 +145,7 @@ struct Parsed {
     cli: Cli,
     /// Flags of AzCopy in it that need nothing done.
     taken: Vec<&'static str>,
-    /// Of `copy`: what the journal keeps of it.
+    /// Of a command that makes a job: what the journal keeps of it.
     kept: Option<Kept>,
 }
 
@@ -147,9 +153,12 @@ fn parse(args: &[OsString]) -> Result<Parsed, clap::Error> {
     let matches = Cli::definition()
         .mut_subcommand("copy", azcopy::add_taken)
         .mut_subcommand("bench", azcopy::add_taken_by_bench)
+        .mut_subcommand("remove", azcopy::add_taken_by_changes)
+        .mut_subcommand("set-properties", azcopy::add_taken_by_changes)
         .try_get_matches_from(args)?;
     let taken = matches.subcommand().map(|(_, given)| azcopy::given(given)).unwrap_or_default();
-    let kept = matches.subcommand().filter(|(name, _)| *name == "copy").map(|(_, given)| Kept::of(given));
+    let makes_job = |name: &str| ["copy", "remove", "set-properties", "undelete"].contains(&name);
+    let kept = matches.subcommand().filter(|(name, _)| makes_job(name)).map(|(name, given)| Kept::of(name, given));
     Ok(Parsed { cli: Cli::from_arg_matches(&matches)?, taken, kept })
 }
 

@@ -13,6 +13,8 @@ use super::man::ManArgs;
 use super::remove::RemoveArgs;
 use super::sas::SasArgs;
 use super::serve::ServeArgs;
+use super::set_properties::SetPropertiesArgs;
+use super::undelete::UndeleteArgs;
 use clap::{Arg, ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 const EXAMPLES: &str = "\
@@ -59,9 +61,13 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Create a container
     Make(MakeArgs),
-    /// Delete a blob, the blobs under a prefix, or a container
+    /// Delete a blob, the blobs under a prefix or of a pattern, or a container
     #[command(visible_alias = "rm")]
     Remove(RemoveArgs),
+    /// Change tier, metadata, tags or content headers of blobs
+    SetProperties(Box<SetPropertiesArgs>),
+    /// Bring deleted blobs back, where the account keeps them (soft delete)
+    Undelete(UndeleteArgs),
     /// Print a script that lets the shell complete commands and flags
     Completion(CompletionArgs),
     /// Print a manual page, or write all of them

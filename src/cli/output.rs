@@ -25,6 +25,15 @@ pub(crate) struct Output {
     asking: AtomicBool,
 }
 
+/// What a bar counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// Bytes, where there are any.
+    Bytes,
+    /// Objects.
+    Objects,
+}
+
 impl Output {
     /// Output of this form and verbosity. Nothing is written yet.
     pub(crate) fn new(format: Format, level: Level) -> Output {
@@ -105,13 +114,16 @@ impl Output {
     }
 
     /// Starts the bar if there is a terminal to draw it on. Returns whether there is one.
-    pub(crate) fn start_bar(&self) -> bool {
+    pub(crate) fn start_bar(&self, measure: Measure) -> bool {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         if self.is_json() || !self.shows_progress() || dumb || !std::io::stderr().is_terminal() {
             return false;
         }
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{msg}\n[{wide_bar}] {bytes}/{total_bytes}  {prefix}");
+        let style = ProgressStyle::with_template(match measure {
+            Measure::Bytes => "{msg}\n[{wide_bar}] {bytes}/{total_bytes}  {prefix}",
+            Measure::Objects => "{msg}\n[{wide_bar}] {pos}/{len}",
+        });
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
         *self.lock() = Some(bar);
         true
@@ -120,8 +132,12 @@ impl Output {
     /// Moves the bar; called several times a second.
     pub(crate) fn move_bar(&self, counts: &Counts, meter: &Meter) {
         if let Some(bar) = self.lock().as_ref() {
-            bar.set_length(counts.bytes_expected());
-            bar.set_position(counts.bytes_reached());
+            let (length, position) = match counts.bytes_expected() {
+                0 => (counts.listed, counts.listed - counts.pending()),
+                bytes => (bytes, counts.bytes_reached()),
+            };
+            bar.set_length(length);
+            bar.set_position(position);
             bar.set_prefix(meter.tail(counts));
             if bar.message().is_empty() {
                 bar.set_message(line(counts, 0.0));
@@ -152,7 +168,7 @@ impl Output {
         let read = std::io::stdin().read_line(&mut answer).unwrap_or(0);
         self.asking.store(false, Relaxed);
         if bar.is_some() {
-            self.start_bar();
+            self.start_bar(Measure::Bytes);
         }
         (read > 0).then(|| answer.trim().to_owned())
     }

@@ -85,6 +85,12 @@ impl Remote {
         shown(&self.place, &self.location, blob)
     }
 
+    /// [`shown`] for the blobs of this place, for who needs it longer than this is borrowed.
+    pub(crate) fn shower(&self) -> impl Fn(&str) -> String + Send + Sync + use<> {
+        let (place, location) = (self.place.clone(), self.location.clone());
+        move |blob| shown(&place, &location, Some(blob))
+    }
+
     /// Lets the embedded service end in order.
     pub(crate) async fn close(self) {
         if let Some(emulator) = self.emulator {

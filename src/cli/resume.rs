@@ -7,7 +7,7 @@ use super::exit::Exit;
 use super::jobs::{journal, status};
 use super::kept::Kept;
 use super::options::{Command, Shared};
-use super::{copy, parse};
+use super::{copy, parse, remove, set_properties, undelete};
 use crate::error::{Error, Kind, Result};
 use crate::rest::auth::sas::Token;
 use crate::transfer::journal::{Job, State};
@@ -45,7 +45,7 @@ pub(crate) async fn run(args: &ResumeArgs, context: &Context) -> Result<Exit> {
     // Read again now that nobody else can work on it: another process may have ended it meanwhile.
     let job = store.find(&job.id)?;
     if is_finished(&job) {
-        let message = format!("job {} is finished ({}): there is nothing left to send", job.id, status(&job));
+        let message = format!("job {} is finished ({}): there is nothing left to do", job.id, status(&job));
         context.out.warn(&message);
         return Ok(Exit::Done);
     }
@@ -54,19 +54,20 @@ pub(crate) async fn run(args: &ResumeArgs, context: &Context) -> Result<Exit> {
         return Err(Error::new(Kind::Usage, format!("cannot resume job {}: {reason}", job.id))
             .with_advice("run its command again; blocks of large files that are there already are not sent again"));
     }
-    if args.source_sas.is_some() {
+    // A job that changes blobs where they are has one place, which AzCopy calls the source.
+    let moves = kept.destination.is_some();
+    if moves && args.source_sas.is_some() {
         return Err(Error::new(Kind::Usage, "--source-sas: the source is on this machine").with_advice("leave it out"));
     }
-    let sas = args.destination_sas.as_deref().map(Token::parse).transpose().map_err(|e| e.context("--destination-sas"))?;
+    let given = [("--destination-sas", &args.destination_sas), ("--source-sas", &args.source_sas)];
+    let given = given.into_iter().find_map(|(flag, sas)| Some((flag, sas.as_deref()?)));
+    let sas = given.map(|(flag, sas)| Token::parse(sas).map_err(|e| e.context(flag))).transpose()?;
     go_to(&kept)?;
     let parsed = parse(&kept.command_line()).map_err(|e| {
         let why = e.to_string();
         Error::new(Kind::Unsupported, format!("cannot run the command of job {} again", job.id))
             .with_source(why.lines().next().unwrap_or_default().to_owned())
     })?;
-    let Command::Copy(copy_args) = parsed.cli.command else {
-        return Err(Error::new(Kind::Unsupported, format!("job {} is of a kind that cannot be resumed", job.id)));
-    };
     let shared = Shared { allow_http: context.shared.allow_http || parsed.cli.shared.allow_http, ..context.shared.clone() };
     let context = Context {
         out: Arc::clone(&context.out),
@@ -77,7 +78,14 @@ pub(crate) async fn run(args: &ResumeArgs, context: &Context) -> Result<Exit> {
     };
     let resumed = store.resume(&job, lease)?;
     drop(store);
-    copy::run(&copy_args, Some(Origin::Again { resumed, kept, sas }), &context).await
+    let origin = Some(Origin::Again { resumed, kept, sas });
+    match parsed.cli.command {
+        Command::Copy(args) => copy::run(&args, origin, &context).await,
+        Command::Remove(args) => remove::run(&args, origin, &context).await,
+        Command::SetProperties(args) => set_properties::run(&args, origin, &context).await,
+        Command::Undelete(args) => undelete::run(&args, origin, &context).await,
+        _ => Err(Error::new(Kind::Unsupported, format!("job {} is of a kind that cannot be resumed", job.id))),
+    }
 }
 
 /// Whether every object of it is where it should be, or was left out on purpose.

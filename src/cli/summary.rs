@@ -1,5 +1,6 @@
 //! The end of a job: AzCopy's fields, then what else is worth knowing, then failures by cause and what was left out.
 
+use super::doing::Doing;
 use super::json::{Cause, LeftOut, Summary};
 use super::meter::{four_decimals, mbps};
 use super::render::{Report, printable};
@@ -68,7 +69,7 @@ fn causes(progress: &Progress, failed: u64, ended_by: Option<&Error>) -> Vec<Cau
 
 /// Puts the figures of a job together.
 pub(crate) fn summary(
-    job_id: &str,
+    (job_id, doing): (&str, Doing),
     end: End,
     exit_code: u8,
     elapsed: Duration,
@@ -84,9 +85,10 @@ pub(crate) fn summary(
     let changed = format!("{:?}", Kind::SourceChanged);
     Summary {
         job_id: job_id.to_owned(),
+        command: doing.command(),
         status: status(end, whole.done, whole.failed, whole.skipped),
         exit_code,
-        dry_run: false,
+        dry_run: doing.is_dry_run(),
         elapsed_s: (elapsed.as_secs_f64() * 1e4).round() / 1e4,
         total: counts.listed,
         done: counts.done,
@@ -123,6 +125,10 @@ pub(crate) fn summary(
         verdict: None,
         report: None,
         resume: None,
+        changed: match doing {
+            Doing::Moving { .. } => None,
+            Doing::Changing(changing) => Some(changing.done),
+        },
     }
 }
 
@@ -212,13 +218,18 @@ fn push_verdict(out: &mut String, verdict: &Verdict) {
 }
 
 fn push_figures(out: &mut String, s: &Summary) {
-    out.push_str(&format!(
-        "\n{} in {:.2} s: {} Mb/s, {} requests",
-        ByteCount(s.bytes_done - s.bytes_resumed),
-        s.elapsed_s,
-        four_decimals(s.throughput_mbps),
-        s.requests,
-    ));
+    match s.changed {
+        None => out.push_str(&format!(
+            "\n{} in {:.2} s: {} Mb/s, {} requests",
+            ByteCount(s.bytes_done - s.bytes_resumed),
+            s.elapsed_s,
+            four_decimals(s.throughput_mbps),
+            s.requests,
+        )),
+        Some(done) => {
+            out.push_str(&format!("\n{} blobs {done} in {:.2} s, {} requests", s.done, s.elapsed_s, s.requests));
+        }
+    }
     if let (Some(median), Some(p99)) = (s.latency_p50_ms, s.latency_p99_ms) {
         out.push_str(&format!(", latency p50 {median:.1} ms, p99 {p99:.1} ms"));
     }

@@ -2,42 +2,20 @@
 
 use crate::script::{Reply, Script, answer, config, refusal};
 use crate::world::{CONTAINER, World, client};
-use blobjet::attributes::{Attributes, Replace};
-use blobjet::chunks::Chunks;
+use blobjet::attributes::Attributes;
 use blobjet::error::Kind;
-use blobjet::rest::auth::{Inputs, Need, sas, shared_key};
+use blobjet::rest::auth::Inputs;
 use blobjet::rest::batch::BlobBatch;
-use blobjet::rest::blob::{Blob, DeleteSnapshots};
+use blobjet::rest::blob::DeleteSnapshots;
 use blobjet::rest::change::{RehydratePriority, Tiering};
-use blobjet::rest::client::{Client, Config, Op};
-use blobjet::rest::request::Request;
-use http::{HeaderValue, Method};
+use blobjet::rest::client::{Client, Config};
 use std::time::Duration;
 
 /// Names that other tools trip over.
 const ODD: [&str; 8] = ["a b/c+d", "a//b", "dir/", "100%25", "é/\u{1F680}", "x=1&y=2", "semi;colon,#?", "'\"<>"];
 
-async fn put(world: &World, name: &str, attributes: &Attributes) {
-    let data = Chunks::default();
-    Blob::new(&world.client, CONTAINER, name).put_blob(&data, data.crc64(), attributes, Replace::Always).await.unwrap();
-}
-
-/// Sends an operation the library has no need of.
-async fn send(world: &World, method: Method, name: &str, comp: &'static str, headers: &[(&'static str, &'static str)]) {
-    let mut request = Request::new(method, world.client.location().blob_path(CONTAINER, name)).query("comp", comp);
-    for (name, value) in headers {
-        request = request.header(name, HeaderValue::from_static(value));
-    }
-    world.client.send(request, Op::new("prepare", Need::WRITE)).await.unwrap();
-}
-
 fn with_sas(world: &World, rights: &str) -> Client {
-    let pairs = [("sv", "2025-11-05"), ("sr", "c"), ("sp", rights), ("se", "2099-01-01T00:00:00Z")];
-    let pairs: Vec<(String, String)> = pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-    let key = shared_key::decode_key(world.emulator.key()).unwrap();
-    let token =
-        sas::mint(world.emulator.account(), &key, &sas::Fields::from_query(&pairs), Some((CONTAINER, None))).expose().to_owned();
-    client(&format!("{}/{CONTAINER}?{token}", world.emulator.url()), &Inputs::default())
+    client(&format!("{}/{CONTAINER}?{}", world.emulator.url(), world.sas(rights)), &Inputs::default())
 }
 
 /// Each blob has its own end: gone, not there, leased, with snapshots.
@@ -45,11 +23,10 @@ fn with_sas(world: &World, rights: &str) -> Client {
 async fn parts_of_a_batch_end_one_by_one() {
     let world = World::new().await;
     for name in ODD.iter().chain(&["leased", "shot", "stays"]) {
-        put(&world, name, &Attributes::default()).await;
+        world.put(name, &Attributes::default()).await;
     }
-    let lease = [("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "-1")];
-    send(&world, Method::PUT, "leased", "lease", &lease).await;
-    send(&world, Method::PUT, "shot", "snapshot", &[]).await;
+    world.lease("leased", true).await;
+    world.ask("shot", "snapshot", &[]).await;
     let before = world.emulator.seen().len();
     let names: Vec<&str> = ODD.iter().copied().chain(["leased", "missing", "shot"]).collect();
     let ends = BlobBatch::new(&world.client, CONTAINER).delete(&names, DeleteSnapshots::Refuse).await.unwrap();
@@ -73,7 +50,7 @@ async fn parts_of_a_batch_end_one_by_one() {
 async fn a_containers_sas_will_do() {
     let world = World::new().await;
     for name in ODD {
-        put(&world, name, &Attributes::default()).await;
+        world.put(name, &Attributes::default()).await;
     }
     let ends = BlobBatch::new(&with_sas(&world, "d"), CONTAINER).delete(&ODD, DeleteSnapshots::Refuse).await.unwrap();
     assert!(ends.iter().all(|end| matches!(end, Ok(true))), "{ends:?}");
@@ -106,7 +83,7 @@ async fn as_many_batches_as_it_takes() {
 async fn tiers_in_a_batch() {
     let world = World::new().await;
     for (name, tier) in [("hot", "Hot"), ("deep", "Archive")] {
-        put(&world, name, &Attributes { tier: Some(tier.into()), ..Attributes::default() }).await;
+        world.put(name, &Attributes { tier: Some(tier.into()), ..Attributes::default() }).await;
     }
     let batch = BlobBatch::new(&world.client, CONTAINER);
     let ends = batch.set_tier(&["hot", "deep", "missing"], "Cool", Some(RehydratePriority::High)).await.unwrap();

@@ -1,13 +1,13 @@
 //! An embedded service with a container, a client of it, and uploads to it through the library.
 
-use blobjet::attributes::Attributes;
+use blobjet::attributes::{Attributes, Replace};
 use blobjet::chunks::Chunks;
 use blobjet::emulator::Emulator;
 use blobjet::endpoint::Source;
 use blobjet::endpoint::blob::{BlobSink, ContentTypes};
 use blobjet::endpoint::mime;
 use blobjet::endpoint::open::{Opening, Place, source};
-use blobjet::rest::auth::{Inputs, Need, choose};
+use blobjet::rest::auth::{Inputs, Need, choose, sas, shared_key};
 use blobjet::rest::blob::{Blob, BlobProperties};
 use blobjet::rest::client::{Client, Config, Op};
 use blobjet::rest::container::{Container, ListOptions};
@@ -17,7 +17,7 @@ use blobjet::transfer::engine::{Job, Summary, run};
 use blobjet::transfer::plan::Tuning;
 use blobjet::transfer::progress::Progress;
 use blobjet::transfer::stop::Stop;
-use http::Method;
+use http::{HeaderValue, Method};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -44,6 +44,37 @@ impl World {
         let client = client(&emulator.url(), &inputs);
         assert!(Container::new(&client, CONTAINER).create().await.unwrap());
         World { emulator, client }
+    }
+
+    /// Puts an empty blob.
+    pub(crate) async fn put(&self, name: &str, attributes: &Attributes) {
+        let data = Chunks::default();
+        Blob::new(&self.client, CONTAINER, name).put_blob(&data, data.crc64(), attributes, Replace::Always).await.unwrap();
+    }
+
+    /// An operation on a blob that the library has no need of.
+    pub(crate) async fn ask(&self, name: &str, comp: &'static str, headers: &[(&'static str, &'static str)]) {
+        let mut request = Request::new(Method::PUT, self.client.location().blob_path(CONTAINER, name)).query("comp", comp);
+        for (name, value) in headers {
+            request = request.header(name, HeaderValue::from_static(value));
+        }
+        self.client.send(request, Op::new("prepare", Need::WRITE)).await.unwrap();
+    }
+
+    /// Leases a blob for ever, or ends that at once.
+    pub(crate) async fn lease(&self, name: &str, acquire: bool) {
+        let lease = [("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "-1")];
+        let end = [("x-ms-lease-action", "break"), ("x-ms-lease-break-period", "0")];
+        self.ask(name, "lease", if acquire { &lease } else { &end }).await;
+    }
+
+    /// A SAS for the container.
+    pub(crate) fn sas(&self, rights: &str) -> String {
+        let pairs = [("sv", "2025-11-05"), ("sr", "c"), ("sp", rights), ("se", "2099-01-01T00:00:00Z")];
+        let pairs: Vec<(String, String)> = pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        let key = shared_key::decode_key(self.emulator.key()).unwrap();
+        let fields = sas::Fields::from_query(&pairs);
+        sas::mint(self.emulator.account(), &key, &fields, Some((CONTAINER, None))).expose().to_owned()
     }
 
     /// Has deleted blobs kept from now on.

@@ -48,6 +48,8 @@ pub(crate) fn record() -> RunRecord {
             Setting { name: "concurrency", value: "17".into(), origin: Origin::Flag },
         ],
         summary: Summary {
+            command: "copy",
+            changed: None,
             job_id: "0b9d6c1e-8f7a-4d0e-9b7e-2f6a1c3d5e7f".into(),
             status: "CompletedWithErrorsAndSkipped",
             exit_code: 1,
