@@ -43,7 +43,7 @@ pub(crate) struct CopyArgs {
     /// true, false, prompt or ifSourceNewer
     #[arg(long, value_enum, ignore_case = true, default_value_t = OverwriteArg::True, hide_possible_values = true, value_name = "HOW")]
     pub(crate) overwrite: OverwriteArg,
-    /// A file that changes meanwhile: fail, retry or snapshot
+    /// If a file changes: fail, retry or snapshot
     #[arg(long, value_enum, ignore_case = true, default_value_t = OnChangeArg::Fail, hide_possible_values = true, value_name = "HOW")]
     pub(crate) on_change: OnChangeArg,
     /// Create the container if it is not there

@@ -6,6 +6,8 @@ use super::render::Report;
 use super::verdict::Verdict;
 use serde::Serialize;
 
+pub(crate) use super::json_lists::{Amount, BlobLine, UsageTotals};
+
 /// Version of the schema, in every line. It grows when a field changes its meaning or goes; new fields and types may come at
 /// any time.
 pub(crate) const SCHEMA: u32 = 1;
@@ -46,11 +48,21 @@ pub(crate) enum Event {
         exit_code: u8,
     },
     /// A blob found by `list`.
-    Blob { name: String, bytes: u64, last_modified: Option<String>, content_type: Option<String>, blob_type: Option<String> },
+    Blob(Box<BlobLine>),
+    /// A folder that `list --depth` does not look into.
+    Folder { name: String },
     /// A container found by `list`.
     Container { name: String, last_modified: Option<String> },
     /// The end of a listing.
     Totals { count: u64, bytes: u64 },
+    /// A folder that `du` has added up.
+    Usage {
+        name: String,
+        #[serde(flatten)]
+        amount: Amount,
+    },
+    /// The end of `du`.
+    UsageTotals(Box<UsageTotals>),
     /// A container made.
     Made { url: String, existed: bool },
     /// A container removed.
@@ -272,6 +284,7 @@ pub(crate) fn rfc3339(time: jiff::Timestamp) -> String {
 mod tests {
     use super::*;
     use crate::error::{Answer, Attempts, Error, Kind};
+    use crate::rest::model::BlobItem;
     use std::collections::BTreeMap;
     use std::time::Duration;
 
@@ -372,6 +385,26 @@ mod tests {
         }
     }
 
+    fn blob() -> BlobItem {
+        let mut blob = BlobItem {
+            name: "docs/a.bin".into(),
+            version_id: Some("2026-01-02T03:04:05.0000000Z".into()),
+            is_current_version: true,
+            metadata: Some(vec![("made_by".into(), "me".into())]),
+            ..BlobItem::default()
+        };
+        for (name, value) in [
+            ("Last-Modified", "Fri, 02 Jan 2026 03:04:05 GMT"),
+            ("Content-Type", "application/octet-stream"),
+            ("BlobType", "BlockBlob"),
+            ("AccessTier", "Hot"),
+            ("Etag", "0x8DE49A5B6C7D8E9"),
+        ] {
+            blob.properties.push(name, value);
+        }
+        blob
+    }
+
     /// One event of every type, in the order of the document, with the second it was written at.
     fn events() -> Vec<(u32, Event)> {
         let half = Counts {
@@ -384,6 +417,7 @@ mod tests {
             ..Counts::default()
         };
         let modified = Some("Fri, 02 Jan 2026 03:04:05 GMT".to_owned());
+        let all = Amount { count: 1, bytes: 67_108_864 };
         vec![
             (
                 5,
@@ -415,16 +449,24 @@ mod tests {
             (7, Event::PlanChange { command: "remove", url: format!("{BOX}/docs/a.bin"), bytes: Some(67_108_864) }),
             (
                 7,
-                Event::Blob {
-                    name: "docs/a.bin".into(),
-                    bytes: 67_108_864,
-                    last_modified: modified.clone(),
-                    content_type: Some("application/octet-stream".into()),
-                    blob_type: Some("BlockBlob".into()),
-                },
+                Event::Blob(Box::new(BlobLine::new(
+                    &blob(),
+                    67_108_864,
+                    BTreeMap::from([("LeaseState", "available".to_owned())]),
+                ))),
             ),
             (7, Event::Container { name: "box".into(), last_modified: modified }),
+            (7, Event::Folder { name: "docs/old/".into() }),
             (7, Event::Totals { count: 1, bytes: 67_108_864 }),
+            (7, Event::Usage { name: "docs/".into(), amount: all }),
+            (
+                7,
+                Event::UsageTotals(Box::new(UsageTotals {
+                    all,
+                    by_tier: BTreeMap::from([("Hot".to_owned(), all)]),
+                    by_type: BTreeMap::from([("BlockBlob".to_owned(), all)]),
+                })),
+            ),
             (7, Event::Made { url: BOX.into(), existed: false }),
             (7, Event::Removed { url: BOX.into(), dry_run: false }),
             (7, Event::Sas { url: format!("{BOX}?sv=2025-11-05&sr=c&sp=cw&se=2026-01-02T05:04:05Z&sig=REDACTED") }),

@@ -14,6 +14,7 @@ mod copy_args;
 mod deletes;
 mod doing;
 mod dry_run;
+mod du;
 mod entry;
 mod examples;
 mod exit;
@@ -21,9 +22,12 @@ mod hints;
 mod job;
 mod jobs;
 mod json;
+mod json_lists;
 mod kept;
 mod limits;
 mod list;
+mod list_properties;
+mod listing;
 mod machine;
 mod make;
 mod man;
@@ -129,6 +133,7 @@ async fn command(cli: Cli, kept: Option<Kept>, out: Arc<Output>) -> Result<Exit>
         Command::Completion(args) => Ok(completion::run(&args, &context)),
         Command::Man(args) => man::run(&args, &context),
         Command::List(args) => until_signal(&context, list::run(&args, &context)).await,
+        Command::Du(args) => until_signal(&context, du::run(&args, &context)).await,
         Command::Make(args) => until_signal(&context, make::run(&args, &context)).await,
         Command::Remove(args) => remove::run(&args, kept.map(Origin::New), &context).await,
         Command::SetProperties(args) => set_properties::run(&args, kept.map(Origin::New), &context).await,

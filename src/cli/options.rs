@@ -6,6 +6,7 @@
 use super::bench::BenchArgs;
 use super::completion::CompletionArgs;
 use super::copy_args::CopyArgs;
+use super::du::DuArgs;
 use super::jobs::JobsArgs;
 use super::list::ListArgs;
 use super::make::MakeArgs;
@@ -56,9 +57,11 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Make a URL with a shared access signature (SAS), from the account key
     Sas(SasArgs),
-    /// List blobs with their sizes, or containers
+    /// List blobs with their sizes and properties, or containers
     #[command(visible_alias = "ls")]
-    List(ListArgs),
+    List(Box<ListArgs>),
+    /// Add up bytes and blobs by folder, tier and type
+    Du(Box<DuArgs>),
     /// Create a container
     Make(MakeArgs),
     /// Delete a blob, the blobs under a prefix or of a pattern, or a container

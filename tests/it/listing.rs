@@ -125,6 +125,7 @@ fn tree() -> Vec<String> {
     names
 }
 
+// semantics 53
 #[tokio::test]
 async fn everything_is_listed_once_whatever_the_pages() {
     for most in [1, 2, 3, 7, 20, 1000] {
@@ -158,6 +159,7 @@ async fn what_fits_a_page_is_one_request_and_what_does_not_goes_by_folders() {
     assert!(shelf.script.count() < 40, "{} requests", shelf.script.count());
 }
 
+// semantics 53
 #[tokio::test]
 async fn a_pattern_lists_its_longest_literal_beginning_and_nothing_else() {
     let logs = [
@@ -282,6 +284,7 @@ async fn a_list_names_blobs_and_folders_and_what_is_missing_is_told() {
     assert_eq!((error.kind(), shelf.script.count()), (Kind::SourceNotFound, 0));
 }
 
+// semantics 53
 #[tokio::test]
 async fn a_page_that_cannot_be_had_ends_the_listing_with_its_error() {
     let names: BTreeSet<String> = (0..60).map(|i| format!("{}/{i:02}", ["a", "deep"][i % 2])).collect();

@@ -10,6 +10,7 @@ mod cli_docs;
 mod cli_errors;
 mod cli_faults;
 mod cli_help;
+mod cli_list;
 mod cli_output;
 mod cli_remove;
 mod cli_report;
