@@ -13,7 +13,7 @@ use super::report::Recording;
 use super::report::file::ReportFile;
 use super::report::recorder::About;
 use super::settings::{Side, cap_bits_per_s, direction, said, told, tuning};
-use super::{dry_run, job, limits};
+use super::{dry_run, explain_path, job, limits};
 use crate::attributes::Attributes;
 use crate::endpoint::blob::{BlobSink, ContentTypes};
 use crate::endpoint::file::ReadMode;
@@ -60,6 +60,13 @@ pub(crate) async fn run(args: &CopyArgs, mut origin: Option<Origin>, context: &C
     let prompt = prompt(args, &from, context)?;
     let report = report(args)?;
     let source = source(&from, &opening(args, &target)?)?;
+    if !args.explain.is_empty() {
+        let Place::Local(arg) = &from else {
+            return Err(usage("--explain: the source has no paths", "leave it out, or name files as the source"));
+        };
+        let lands = |name: &str| shown(&to, &target, Some(name));
+        return explain_path::run(arg, &opening(args, &target)?, &args.explain, &lands, context);
+    }
     let need = if attributes.tags.is_empty() { Need::WRITE } else { Need::WRITE_TAGGED };
     if args.dry_run {
         let client = client_for_names(&target, args, context)?;

@@ -64,6 +64,9 @@ pub(crate) struct CopyArgs {
 
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
+    /// Say why this path within the source would be taken or left out, and send nothing
+    #[arg(long, value_name = "PATH", hide_short_help = true)]
+    pub(crate) explain: Vec<String>,
     #[command(flatten)]
     pub(crate) sending: SendingArgs,
     /// How files are read: auto, mmap, pread

@@ -33,6 +33,8 @@ pub(crate) enum Event {
     Plan { source: String, destination: String, bytes: Option<u64>, requests: Option<u64>, block_size: Option<u64> },
     /// With `--dry-run` of a command that changes blobs where they are: one blob that it would change.
     PlanChange { command: &'static str, url: String, bytes: Option<u64> },
+    /// With `--explain`: why a path would be taken or left out.
+    Explained { path: String, taken: bool, why: String, destination: Option<String> },
     /// An object that failed.
     Failed { object: String, error: Report },
     /// An object left out on purpose.
@@ -447,6 +449,15 @@ mod tests {
                 },
             ),
             (7, Event::PlanChange { command: "remove", url: format!("{BOX}/docs/a.bin"), bytes: Some(67_108_864) }),
+            (
+                7,
+                Event::Explained {
+                    path: "tmp/a.bin".into(),
+                    taken: false,
+                    why: "--exclude-path tmp fits it".into(),
+                    destination: None,
+                },
+            ),
             (
                 7,
                 Event::Blob(Box::new(BlobLine::new(

@@ -31,7 +31,7 @@ pub(crate) struct Kept {
 }
 
 /// What is about the screen, or has no meaning for another run.
-const NOT_KEPT: &[&str] = &["output_type", "output_level", "log_level", "dry_run", "source", "destination", "url"];
+const NOT_KEPT: &[&str] = &["output_type", "output_level", "log_level", "dry_run", "explain", "source", "destination", "url"];
 
 impl Kept {
     /// From the parsed command line of this command.

@@ -18,6 +18,7 @@ mod du;
 mod entry;
 mod examples;
 mod exit;
+mod explain_path;
 mod hints;
 mod job;
 mod jobs;

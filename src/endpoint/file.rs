@@ -78,6 +78,11 @@ impl FileSource {
         FileSource { what, rules, selection, read, remote, filesystems: RwLock::default() }
     }
 
+    /// What it lists.
+    pub(super) fn what(&self) -> &What {
+        &self.what
+    }
+
     fn filesystem(&self, file: &File, device: u64) -> Filesystem {
         let known = self.filesystems.read().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, filesystem)) = known.iter().find(|(d, _)| *d == device) {

@@ -54,7 +54,11 @@ impl ListOfFiles {
         Ok(receiver)
     }
 
-    fn open(&self) -> Result<impl Iterator<Item = Result<Vec<u8>>>> {
+    /// Its entries as they are.
+    ///
+    /// # Errors
+    /// `SourceNotFound` or `SourceUnreadable`, at once or instead of an entry.
+    pub(super) fn open(&self) -> Result<impl Iterator<Item = Result<Vec<u8>>>> {
         let input: Box<dyn Read> = if self.from == "-" {
             Box::new(std::io::stdin())
         } else {

@@ -12,6 +12,7 @@ pub mod blob_pattern;
 pub mod blob_subjects;
 pub mod change;
 pub mod copy_sink;
+pub mod explain;
 pub mod file;
 mod filter;
 mod glob;

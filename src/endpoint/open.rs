@@ -155,7 +155,7 @@ fn landing(kind: SourceKind, source: &str, real_name: Option<&str>, opening: &Op
     land(Ask { kind, source, real_name, dest: opening.dest.as_deref(), as_subdir: opening.as_subdir })
 }
 
-fn local(arg: &str, opening: &Opening) -> Result<FileSource> {
+pub(super) fn local(arg: &str, opening: &Opening) -> Result<FileSource> {
     let rules = Rules { recursive: opening.recursive, follow: opening.follow_symlinks };
     let name = shown(OsStr::new(arg));
     // Follows links: one that is the source itself is what it points to.

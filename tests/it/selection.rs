@@ -169,6 +169,22 @@ fn the_command_line_filters_counts_and_refuses_what_is_wrong() {
     assert!(ran.code == 2 && ran.stderr.contains("no size is at least 2 KiB and at most 1 KiB"), "{ran:?}");
 }
 
+// semantics 52
+#[test]
+fn a_path_is_explained_and_nothing_is_sent() {
+    let world = World::new();
+    world.write("d/a.txt", "x");
+    world.write("d/tmp/b.txt", "x");
+    let args = ["copy", "d", "dev://box", "--recursive", "--exclude-path=tmp", "--explain=d/a.txt", "--explain", "tmp/b.txt"];
+    let ran = world.run(&args);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let lines = "d/a.txt: taken, to dev://box/d/a.txt: no filter leaves it out\n\
+                 tmp/b.txt: not taken: the folder tmp is not looked into: --exclude-path tmp fits it\n";
+    assert_eq!(ran.stdout, lines);
+    assert_eq!(world.run(&["list", "dev://box"]).code, 3, "nothing was made");
+    assert_eq!(world.run(&["copy", "-", "dev://box/x", "--explain=a"]).code, 2);
+}
+
 /// A job is gone on with under the filters it was begun with.
 // semantics 35
 #[test]
