@@ -87,7 +87,7 @@ fn within(root: &str, path: &str) -> Option<String> {
     let root = root.trim_end_matches('/');
     let inner = match path.strip_prefix(root).and_then(|rest| rest.strip_prefix('/')) {
         // A folder may hold one of its own name: what is there counts.
-        Some(inner) if !Path::new(root).join(path).exists() => inner,
+        Some(inner) if !Path::new(&join(root, path)).exists() => inner,
         _ if path.starts_with('/') => return None,
         _ => path,
     };
