@@ -77,6 +77,16 @@ pub(crate) enum Event {
     JobRemoved { job_id: String },
     /// A text asked for as a whole: a completion script, a manual page.
     Text { name: String, text: String },
+    /// What an error code means.
+    Page {
+        names: Vec<String>,
+        statuses: Vec<u16>,
+        meaning: String,
+        causes: Vec<String>,
+        steps: Vec<String>,
+        /// Whether the request is sent again.
+        retried: String,
+    },
     /// A file written.
     Written { path: String },
     /// A URL with its SAS: the one place where a signature is printed, because it is asked for.
@@ -504,6 +514,17 @@ mod tests {
             (7, Event::Transfer(Box::new(transfer()))),
             (7, Event::JobRemoved { job_id: JOB.into() }),
             (7, Event::Text { name: "bash".into(), text: "_blobjet() {\n}".into() }),
+            (
+                7,
+                Event::Page {
+                    names: vec!["SnapshotsPresent".into()],
+                    statuses: vec![409],
+                    meaning: "the blob has snapshots".into(),
+                    causes: vec!["it was not said what becomes of them".into()],
+                    steps: vec!["add --delete-snapshots=include".into()],
+                    retried: "no".into(),
+                },
+            ),
             (7, Event::Written { path: "man1/blobjet-copy.1".into() }),
         ]
     }

@@ -19,6 +19,7 @@ mod entry;
 mod examples;
 mod exit;
 mod explain_path;
+mod explain;
 mod hints;
 mod job;
 mod jobs;
@@ -132,6 +133,7 @@ async fn command(cli: Cli, kept: Option<Kept>, out: Arc<Output>) -> Result<Exit>
         Command::Serve(args) => serve::run(&args, &context).await,
         Command::Sas(args) => sas::run(&args, &context),
         Command::Completion(args) => Ok(completion::run(&args, &context)),
+        Command::Explain(args) => explain::run(&args, &context),
         Command::Man(args) => man::run(&args, &context),
         Command::List(args) => until_signal(&context, list::run(&args, &context)).await,
         Command::Du(args) => until_signal(&context, du::run(&args, &context)).await,

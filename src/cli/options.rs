@@ -7,6 +7,7 @@ use super::bench::BenchArgs;
 use super::completion::CompletionArgs;
 use super::copy_args::CopyArgs;
 use super::du::DuArgs;
+use super::explain::ExplainArgs;
 use super::jobs::JobsArgs;
 use super::list::ListArgs;
 use super::make::MakeArgs;
@@ -71,6 +72,8 @@ pub(crate) enum Command {
     SetProperties(Box<SetPropertiesArgs>),
     /// Bring deleted blobs back, where the account keeps them (soft delete)
     Undelete(UndeleteArgs),
+    /// Say what an error code means and what to do about it
+    Explain(ExplainArgs),
     /// Print a script that lets the shell complete commands and flags
     Completion(CompletionArgs),
     /// Print a manual page, or write all of them

@@ -1,4 +1,4 @@
-//! Errors as people read them: what was being done, what the service said, what it means, what to do next.
+//! Errors as people read them: what was being done, what the service said, what it means, what to do next, and where there is more.
 //!
 //! Nothing leaves here that could move a terminal's cursor or show a signature: control characters and direction marks are
 //! escaped, and `sig` parameters are taken out once more, whatever the text came from.
@@ -44,6 +44,9 @@ pub(crate) struct Report {
     /// What to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
+    /// What 'blobjet explain' has a page about, where that says more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) page: Option<String>,
 }
 
 impl Report {
@@ -72,6 +75,7 @@ impl Report {
             tried_for_s: error.attempts().map(|a| a.elapsed.as_secs()),
             meaning: explained.meaning.as_deref().map(safe),
             hint: explained.hint.as_deref().map(safe),
+            page: explained.page,
         }
     }
 
@@ -94,7 +98,7 @@ impl Report {
         out
     }
 
-    /// The four parts, one a line, without colour. Causes are told in the first line, the service's answer in the second.
+    /// The four parts, one a line, without colour, and the page that says more. Causes are told in the first line, the service's answer in the second.
     pub(crate) fn text(&self) -> String {
         let mut out = format!("error: {}", printable(&self.message));
         for cause in &self.causes {
@@ -112,6 +116,10 @@ impl Report {
         if let Some(hint) = &self.hint {
             out.push_str("\n  hint: ");
             out.push_str(&printable(hint));
+        }
+        if let Some(page) = &self.page {
+            out.push_str("\n  more: blobjet explain ");
+            out.push_str(&printable(page));
         }
         out
     }
@@ -180,6 +188,7 @@ mod tests {
           answer: 403 AuthorizationPermissionMismatch; This request is not authorized.; request id 1f2e; after 3 requests in 7 s
           meaning: the SAS lacks a right this needs, or the identity lacks a data role
           hint: make a SAS with create and write (sp=cw; tags also need t), or assign the role Storage Blob Data Contributor
+          more: blobjet explain AuthorizationPermissionMismatch
         ");
     }
 

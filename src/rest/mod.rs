@@ -3,7 +3,7 @@
 //! [`client`] holds the one retry loop, with signing inside it; [`transport`] the connections below it; [`blob`] and
 //! [`container`] the operations above it, named as the service names them. This layer knows no file, no job and no progress.
 
-mod answer;
+pub(crate) mod answer;
 pub mod auth;
 pub mod batch;
 pub mod blob;

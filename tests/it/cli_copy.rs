@@ -105,7 +105,7 @@ async fn refused_access_is_told_once_and_ends_the_job() {
     let ran = world.run(&["copy", "d", &format!("{}/box", emulator.url()), "--recursive"]);
     assert_eq!(ran.code, 4, "{ran:?}");
     assert_eq!(ran.stderr.matches("error: ").count(), 1, "{}", ran.stderr);
-    assert_eq!(ran.stderr.matches("AuthenticationFailed").count(), 1, "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("answer: 403 AuthenticationFailed").count(), 1, "{}", ran.stderr);
     assert!(ran.stdout.contains("Final Job Status: Failed"), "{}", ran.stdout);
     assert!(emulator.seen().iter().all(|seen| seen.status == 403));
 }

@@ -8,6 +8,7 @@ mod cli_bench;
 mod cli_copy;
 mod cli_docs;
 mod cli_errors;
+mod cli_explain;
 mod cli_faults;
 mod cli_help;
 mod cli_list;
