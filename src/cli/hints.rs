@@ -20,7 +20,7 @@ pub(crate) struct Explained {
 }
 
 /// The service refuses requests whose date is further off than this (15 minutes; "Authorize with Shared Key").
-const CLOCK_TOLERANCE_S: u64 = 900;
+pub(crate) const CLOCK_TOLERANCE_S: u64 = 900;
 
 /// Meaning and next step of an error.
 pub(crate) fn explain(error: &Error) -> Explained {
@@ -121,7 +121,7 @@ fn of_page(page: &Page) -> Explained {
 }
 
 /// `40 seconds`, `3 minutes`, `1 hour 5 minutes`, `12 days`.
-fn people_time(seconds: u64) -> String {
+pub(crate) fn people_time(seconds: u64) -> String {
     let unit = |n: u64, name: &str| if n == 1 { format!("1 {name}") } else { format!("{n} {name}s") };
     match (seconds / 3600, seconds % 3600 / 60) {
         (0, 0) => unit(seconds, "second"),

@@ -77,6 +77,8 @@ pub(crate) enum Event {
     JobRemoved { job_id: String },
     /// A text asked for as a whole: a completion script, a manual page.
     Text { name: String, text: String },
+    /// What a credential may do.
+    Access(Box<super::access::Access>),
     /// What an error code means.
     Page {
         names: Vec<String>,
@@ -525,6 +527,7 @@ mod tests {
                     retried: "no".into(),
                 },
             ),
+            (7, Event::Access(Box::new(crate::cli::access::Access::example()))),
             (7, Event::Written { path: "man1/blobjet-copy.1".into() }),
         ]
     }

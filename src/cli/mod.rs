@@ -3,6 +3,7 @@
 //! A command is a file here and a word in [`options::Command`]. Commands return errors; this file prints them, in one place.
 //! Nothing is contacted, written or asked that the command does not need.
 
+mod access;
 mod attribute_args;
 mod azcopy;
 mod bench;
@@ -137,6 +138,7 @@ async fn command(cli: Cli, kept: Option<Kept>, out: Arc<Output>) -> Result<Exit>
         Command::Man(args) => man::run(&args, &context),
         Command::List(args) => until_signal(&context, list::run(&args, &context)).await,
         Command::Du(args) => until_signal(&context, du::run(&args, &context)).await,
+        Command::Access(args) => until_signal(&context, access::run(&args, &context)).await,
         Command::Make(args) => until_signal(&context, make::run(&args, &context)).await,
         Command::Remove(args) => remove::run(&args, kept.map(Origin::New), &context).await,
         Command::SetProperties(args) => set_properties::run(&args, kept.map(Origin::New), &context).await,

@@ -3,6 +3,7 @@
 //! Booleans are written as AzCopy's are: `--recursive`, `--recursive=true`, `--recursive=false`; [`Switch`] makes a flag one. What
 //! each command takes stands in its own file; AzCopy's flags that we do not have are in [`azcopy`](super::azcopy).
 
+use super::access::AccessArgs;
 use super::bench::BenchArgs;
 use super::completion::CompletionArgs;
 use super::copy_args::CopyArgs;
@@ -72,6 +73,8 @@ pub(crate) enum Command {
     SetProperties(Box<SetPropertiesArgs>),
     /// Bring deleted blobs back, where the account keeps them (soft delete)
     Undelete(UndeleteArgs),
+    /// Tell what a credential may do at a place, changing nothing there
+    Access(AccessArgs),
     /// Say what an error code means and what to do about it
     Explain(ExplainArgs),
     /// Print a script that lets the shell complete commands and flags

@@ -7,7 +7,7 @@ use crate::endpoint::open::{self, Place};
 use crate::error::{Error, Kind, Result};
 use crate::rest::auth::connection_string::ConnectionString;
 use crate::rest::auth::shared_key::DEV_ACCOUNT;
-use crate::rest::auth::{Credential, Inputs, Need, choose};
+use crate::rest::auth::{Credential, Inputs, KINDS, Need, choose};
 use crate::rest::client::{Client, Config};
 use crate::rest::location::Location;
 use crate::rest::names::check_container_name;
@@ -54,6 +54,19 @@ impl Remote {
         // Credentials of the environment are for other services.
         let credential = choose(&location, &Inputs::default())?;
         Ok(Remote { place, location, credential, emulator: Some(emulator) })
+    }
+
+    /// Who we are to it.
+    pub(crate) fn credential(&self) -> &dyn Credential {
+        &*self.credential
+    }
+
+    /// Where the credential was found.
+    pub(crate) fn found_in(&self, inputs: &Inputs) -> &'static str {
+        let nothing = Inputs::default();
+        let inputs = if self.emulator.is_some() { &nothing } else { inputs };
+        let found = KINDS.iter().find(|kind| matches!((kind.find)(&self.location, inputs), Ok(Some(_))));
+        found.map_or("", |kind| kind.name)
     }
 
     /// A client that counts into statistics of its own.

@@ -19,6 +19,7 @@ pub mod location;
 pub mod model;
 pub mod names;
 mod pace;
+pub mod probe;
 pub mod properties;
 mod queued;
 pub mod range;

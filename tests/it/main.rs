@@ -4,6 +4,7 @@
 
 mod blob_batch;
 mod blob_changes;
+mod cli_access;
 mod cli_bench;
 mod cli_copy;
 mod cli_docs;

@@ -17,6 +17,11 @@ impl Credential for Anonymous {
     }
 }
 
+/// No credential, whatever was given.
+pub fn nobody() -> Arc<dyn Credential> {
+    Arc::new(Anonymous)
+}
+
 /// Always finds itself, except where what the user gave is for another account: that would only end in a refusal that does not
 /// say why.
 pub(super) fn find(location: &Location, inputs: &Inputs) -> Found {

@@ -61,6 +61,11 @@ pub trait Credential: Send + Sync {
     /// `Usage` where the request cannot be signed this way.
     fn sign(&self, head: &mut Head<'_>) -> Result<()>;
 
+    /// The fields of the SAS, if it is one.
+    fn sas(&self) -> Option<&sas::Fields> {
+        None
+    }
+
     /// What can be known to be missing before the first request.
     ///
     /// # Errors

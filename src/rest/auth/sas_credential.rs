@@ -29,7 +29,7 @@ impl SasCredential {
 }
 
 /// Reads a time as a SAS writes it: a date, or with minutes, seconds or fractions, in UTC.
-fn parse_time(text: &str) -> Option<SystemTime> {
+pub(crate) fn parse_time(text: &str) -> Option<SystemTime> {
     let timestamp: jiff::Timestamp = match text.len() {
         10 => format!("{text}T00:00:00Z").parse().ok()?,
         _ => text.parse().ok()?,
@@ -60,6 +60,10 @@ impl Credential for SasCredential {
 
     fn lend(&self, _blob: &Lending<'_>) -> Option<Token> {
         Some(self.token.clone())
+    }
+
+    fn sas(&self) -> Option<&Fields> {
+        Some(&self.fields)
     }
 
     fn check(&self, need: Need, now: SystemTime) -> Result<()> {
