@@ -13,6 +13,7 @@ mod context;
 mod copy;
 mod copy_args;
 mod deletes;
+mod demo;
 mod doing;
 mod dry_run;
 mod du;
@@ -130,6 +131,7 @@ async fn command(cli: Cli, kept: Option<Kept>, out: Arc<Output>) -> Result<Exit>
         // These end by themselves what they have begun.
         Command::Copy(args) => copy::run(&args, kept.map(Origin::New), &context).await,
         Command::Jobs(args) => jobs::run(&args.verb, &context).await,
+        Command::Demo(args) => demo::run(&args, &context).await,
         Command::Bench(args) => bench::run(&args, &context).await,
         Command::Serve(args) => serve::run(&args, &context).await,
         Command::Sas(args) => sas::run(&args, &context),

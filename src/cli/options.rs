@@ -7,6 +7,7 @@ use super::access::AccessArgs;
 use super::bench::BenchArgs;
 use super::completion::CompletionArgs;
 use super::copy_args::CopyArgs;
+use super::demo::DemoArgs;
 use super::du::DuArgs;
 use super::explain::ExplainArgs;
 use super::jobs::JobsArgs;
@@ -77,6 +78,8 @@ pub(crate) enum Command {
     Access(AccessArgs),
     /// Say what an error code means and what to do about it
     Explain(ExplainArgs),
+    /// Five minutes with blobjet, without an account
+    Demo(DemoArgs),
     /// Print a script that lets the shell complete commands and flags
     Completion(CompletionArgs),
     /// Print a manual page, or write all of them

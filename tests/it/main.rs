@@ -7,6 +7,7 @@ mod blob_changes;
 mod cli_access;
 mod cli_bench;
 mod cli_copy;
+mod cli_demo;
 mod cli_docs;
 mod cli_errors;
 mod cli_explain;
