@@ -5,6 +5,7 @@ use super::meter::Counts;
 use super::render::Report;
 use super::verdict::Verdict;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 pub(crate) use super::json_lists::{Amount, BlobLine, UsageTotals};
 
@@ -67,6 +68,10 @@ pub(crate) enum Event {
     UsageTotals(Box<UsageTotals>),
     /// A container made.
     Made { url: String, existed: bool },
+    /// What is known of a blob, a container or an account.
+    Stat(Box<StatLine>),
+    /// A block of a blob, from `stat --blocks`.
+    Block { index: u64, id: String, bytes: u64, state: &'static str },
     /// A container removed.
     Removed { url: String, dry_run: bool },
     /// A job, from `jobs list` and `jobs show`.
@@ -194,7 +199,7 @@ pub(crate) struct Summary {
     pub(crate) latency_p50_ms: Option<f64>,
     pub(crate) latency_p99_ms: Option<f64>,
     /// Retries by cause; causes that did not occur are left out.
-    pub(crate) retries: std::collections::BTreeMap<&'static str, u64>,
+    pub(crate) retries: BTreeMap<&'static str, u64>,
     /// Objects that failed because their source changed.
     pub(crate) source_changed: u64,
     /// How often an object was sent anew because its source had changed.
@@ -238,6 +243,23 @@ pub(crate) struct LeftOut {
     pub(crate) reason: String,
     /// The first of them.
     pub(crate) objects: Vec<String>,
+}
+
+/// Everything that is known of a thing at the service.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct StatLine {
+    /// `blob`, `uncommitted blob`, `container` or `account`.
+    pub(crate) what: &'static str,
+    pub(crate) url: String,
+    /// By the names of the service's headers, in lower case.
+    pub(crate) properties: BTreeMap<String, String>,
+    pub(crate) metadata: BTreeMap<String, String>,
+    /// Absent where they could not be seen.
+    pub(crate) tags: Option<BTreeMap<String, String>>,
+    pub(crate) snapshots: Option<u64>,
+    pub(crate) versions: Option<u64>,
+    /// What the credential may not see.
+    pub(crate) not_seen: Vec<String>,
 }
 
 /// A job in the journal.
@@ -299,7 +321,6 @@ mod tests {
     use super::*;
     use crate::error::{Answer, Attempts, Error, Kind};
     use crate::rest::model::BlobItem;
-    use std::collections::BTreeMap;
     use std::time::Duration;
 
     const JOB: &str = "0b9d6c1e-8f7a-4d0e-9b7e-2f6a1c3d5e7f";
@@ -491,6 +512,23 @@ mod tests {
                 })),
             ),
             (7, Event::Made { url: BOX.into(), existed: false }),
+            (
+                7,
+                Event::Stat(Box::new(StatLine {
+                    what: "blob",
+                    url: format!("{BOX}/docs/a.bin"),
+                    properties: BTreeMap::from([
+                        ("content-length".into(), "67108864".into()),
+                        ("x-ms-access-tier".into(), "Hot".into()),
+                    ]),
+                    metadata: BTreeMap::from([("owner".into(), "ops".into())]),
+                    tags: None,
+                    snapshots: Some(2),
+                    versions: Some(0),
+                    not_seen: vec!["tags".into()],
+                })),
+            ),
+            (7, Event::Block { index: 0, id: "QUFB".into(), bytes: 8_388_608, state: "committed" }),
             (7, Event::Removed { url: BOX.into(), dry_run: false }),
             (7, Event::Sas { url: format!("{BOX}?sv=2025-11-05&sr=c&sp=cw&se=2026-01-02T05:04:05Z&sig=REDACTED") }),
             (

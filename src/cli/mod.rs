@@ -49,6 +49,7 @@ mod sending_args;
 mod serve;
 mod set_properties;
 mod settings;
+mod stat;
 mod summary;
 mod trace;
 mod undelete;
@@ -141,6 +142,7 @@ async fn command(cli: Cli, kept: Option<Kept>, out: Arc<Output>) -> Result<Exit>
         Command::List(args) => until_signal(&context, list::run(&args, &context)).await,
         Command::Du(args) => until_signal(&context, du::run(&args, &context)).await,
         Command::Access(args) => until_signal(&context, access::run(&args, &context)).await,
+        Command::Stat(args) => until_signal(&context, stat::run(&args, &context)).await,
         Command::Make(args) => until_signal(&context, make::run(&args, &context)).await,
         Command::Remove(args) => remove::run(&args, kept.map(Origin::New), &context).await,
         Command::SetProperties(args) => set_properties::run(&args, kept.map(Origin::New), &context).await,

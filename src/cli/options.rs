@@ -18,6 +18,7 @@ use super::remove::RemoveArgs;
 use super::sas::SasArgs;
 use super::serve::ServeArgs;
 use super::set_properties::SetPropertiesArgs;
+use super::stat::StatArgs;
 use super::undelete::UndeleteArgs;
 use clap::{Arg, ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
@@ -65,6 +66,8 @@ pub(crate) enum Command {
     List(Box<ListArgs>),
     /// Add up bytes and blobs by folder, tier and type
     Du(Box<DuArgs>),
+    /// Show everything about a blob, a container or an account
+    Stat(StatArgs),
     /// Create a container
     Make(MakeArgs),
     /// Delete a blob, the blobs under a prefix or of a pattern, or a container

@@ -7,7 +7,7 @@ use crate::error::{Error, Kind, Result};
 use crate::rest::auth::Need;
 use crate::rest::client::{Client, Op};
 use crate::rest::date;
-use crate::rest::model::{BlockList, BlockListType, ListedBlock, XmlError, block_list_xml, each_block, unquoted};
+use crate::rest::model::{BlockList, BlockListType, BlockState, ListedBlock, XmlError, block_list_xml, each_block, unquoted};
 use crate::rest::properties::{self, md5_header};
 use crate::rest::request::{Request, Response};
 use base64::Engine as _;
@@ -69,6 +69,16 @@ impl BlobProperties {
         let now = self.0.header("date").and_then(date::parse);
         let (Some(now), Some(changed)) = (now, self.last_modified()) else { return true };
         changed + moment.elapsed() + Duration::from_secs(1) >= now
+    }
+
+    /// The headers of an answer about something that has properties, as a container has.
+    pub fn of(answer: Response) -> BlobProperties {
+        BlobProperties(answer)
+    }
+
+    /// All headers that are text, by name.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
     }
 
     /// Any property as its header has it, e.g. `content-type` or `x-ms-access-tier`.
@@ -237,8 +247,17 @@ impl<'a> Blob<'a> {
     /// # Errors
     /// As [`Blob::get_block_list`]; `each` may have been called before.
     pub async fn each_block(&self, which: BlockListType, mut each: impl FnMut(&str, u64)) -> Result<()> {
-        let Some(response) = self.block_list_answer(which).await? else { return Ok(()) };
-        each_block(&response.body, |_, id, len| each(id, len)).map_err(|e| self.no_list(e))
+        self.each_block_of(which, |_, id, len| each(id, len)).await.map(drop)
+    }
+
+    /// The same, with the list that each block is in. Returns whether there is a blob, or a block of one.
+    ///
+    /// # Errors
+    /// As [`Blob::each_block`].
+    pub async fn each_block_of(&self, which: BlockListType, each: impl FnMut(BlockState, &str, u64)) -> Result<bool> {
+        let Some(response) = self.block_list_answer(which).await? else { return Ok(false) };
+        each_block(&response.body, each).map_err(|e| self.no_list(e))?;
+        Ok(true)
     }
 
     pub(super) async fn block_list(&self, which: BlockListType) -> Result<Option<(BlockList, Response)>> {

@@ -97,19 +97,20 @@ pub async fn run(sweep: Sweep, progress: Arc<Progress>, stop: Stop) -> Result<()
     };
     lanes.shutdown().await;
     let mut intake = shared.intake.lock().await;
-    let last = std::mem::take(&mut intake.last);
     let result = match result {
-        Ok(()) if !stopped => do_last(&shared, &mut intake, last).await.and(listed),
+        Ok(()) if !stopped => do_last(&shared, &mut intake).await.and(listed),
         other => other,
     };
     let whole = !stopped && shared.stop.phase() == Phase::Run;
     let result = if whole { result.and_then(|()| audit(&shared.progress.snapshot())) } else { result };
-    shared.progress.settle(u64::try_from(intake.waiting.len()).unwrap_or(u64::MAX));
+    let not_started = intake.waiting.len() + intake.last.len();
+    shared.progress.settle(u64::try_from(not_started).unwrap_or(u64::MAX));
     result
 }
 
 /// Those that had to wait, from the last name to the first, one by one. What is not begun stays among those that wait.
-async fn do_last(shared: &Shared, intake: &mut Intake, mut last: Vec<(Subject, SystemTime)>) -> Result<()> {
+async fn do_last(shared: &Shared, intake: &mut Intake) -> Result<()> {
+    let mut last = std::mem::take(&mut intake.last);
     last.sort_by(|a, b| b.0.name.cmp(&a.0.name));
     intake.waiting = last.into();
     let mut now = shared.stop.clone();
