@@ -5,6 +5,7 @@
 
 use super::context::Context;
 use super::exit::Exit;
+use super::explain_path;
 use super::json::{Amount, Event, UsageTotals};
 use super::listing::{IncludeArgs, Listing};
 use super::options::Switch;
@@ -40,6 +41,9 @@ pub(crate) struct DuArgs {
     pub(crate) include: IncludeArgs,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
+    /// Say why this blob would be taken or left out, and add nothing up
+    #[arg(long, value_name = "PATH", hide_short_help = true)]
+    pub(crate) explain: Vec<String>,
 }
 
 /// Adds up to the end.
@@ -54,6 +58,11 @@ pub(crate) async fn run(args: &DuArgs, context: &Context) -> Result<Exit> {
         Error::new(Kind::Usage, "the URL names no container").with_advice("'blobjet list' of the account shows those there are")
     })?;
     let mut listing = Listing::new(client, container, path, &args.selection, &context.out)?;
+    if !args.explain.is_empty() {
+        let exit = explain_path::of_blobs(&listing.blobs, &args.explain, context).await?;
+        remote.close().await;
+        return Ok(exit);
+    }
     listing.blobs = listing.blobs.including(&args.include.words()).ordered();
     let mut usage = Usage::new(root(path.unwrap_or_default()).to_owned(), args.depth);
     let tell = |(name, amount): (String, Amount)| {

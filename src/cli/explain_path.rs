@@ -1,10 +1,11 @@
-//! `--explain PATH`: why a path would be taken or left out by this command line. Nothing is sent.
+//! `--explain PATH`: why a path would be taken or left out by this command line. Nothing is sent or changed.
 
 use super::context::Context;
 use super::exit::Exit;
 use super::json::Event;
 use super::render::printable;
-use crate::endpoint::explain::explain;
+use crate::endpoint::blob_listing::BlobListing;
+use crate::endpoint::explain::{Explanation, explain};
 use crate::endpoint::open::Opening;
 use crate::error::Result;
 
@@ -22,20 +23,35 @@ pub(crate) fn run(
     for path in paths {
         let explained = explain(source, opening, path)?;
         let destination = explained.target.as_deref().map(lands);
-        let text = || {
-            let shown = printable(path);
-            let why = printable(&explained.why);
-            match &destination {
-                Some(destination) => format!("{shown}: taken, to {}: {why}", printable(destination)),
-                None => format!("{shown}: not taken: {why}"),
-            }
-        };
-        context.out.data(text, || Event::Explained {
-            path: path.clone(),
-            taken: explained.taken,
-            why: explained.why.clone(),
-            destination: destination.clone(),
-        });
+        tell(path, &explained, destination.as_deref(), context);
     }
     Ok(Exit::Done)
+}
+
+/// Explains blobs, by their names or their paths within what is listed.
+///
+/// # Errors
+/// Those of the request that looks for each.
+pub(crate) async fn of_blobs(listing: &BlobListing, paths: &[String], context: &Context) -> Result<Exit> {
+    for path in paths {
+        tell(path, &listing.explain(path).await?, None, context);
+    }
+    Ok(Exit::Done)
+}
+
+fn tell(path: &str, explained: &Explanation, destination: Option<&str>, context: &Context) {
+    let text = || {
+        let taken = match (explained.taken, destination) {
+            (true, Some(destination)) => format!("taken, to {}", printable(destination)),
+            (true, None) => "taken".to_owned(),
+            (false, _) => "not taken".to_owned(),
+        };
+        format!("{}: {taken}: {}", printable(path), printable(&explained.why))
+    };
+    context.out.data(text, || Event::Explained {
+        path: path.to_owned(),
+        taken: explained.taken,
+        why: explained.why.clone(),
+        destination: destination.map(str::to_owned),
+    });
 }

@@ -4,6 +4,7 @@
 
 use super::context::Context;
 use super::exit::Exit;
+use super::explain_path;
 use super::json::{BlobLine, Event};
 use super::list_properties::{Property, properties};
 use super::listing::{Include, IncludeArgs, Listing};
@@ -54,6 +55,9 @@ pub(crate) struct ListArgs {
     pub(crate) include: IncludeArgs,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
+    /// Say why this blob would be taken or left out, and list nothing
+    #[arg(long, value_name = "PATH", hide_short_help = true)]
+    pub(crate) explain: Vec<String>,
 }
 
 /// `--sort`.
@@ -80,7 +84,7 @@ pub(crate) async fn run(args: &ListArgs, context: &Context) -> Result<Exit> {
         Some(name) => blobs(client, name, remote.location.blob.as_deref(), args, &mut shown, context).await?,
     };
     let (count, bytes) = (shown.count, shown.bytes);
-    if args.running_tally || context.out.is_json() {
+    if (args.running_tally || context.out.is_json()) && args.explain.is_empty() {
         let text = || format!("\nFile count: {count}\nTotal file size: {}", size(bytes, args.machine_readable));
         context.out.data(text, || Event::Totals { count, bytes });
     }
@@ -93,7 +97,7 @@ fn usage(what: &str, advice: &str) -> Error {
 }
 
 async fn containers(client: &Client, args: &ListArgs, shown: &mut Shown, context: &Context) -> Result<Exit> {
-    if !args.selection.given().is_empty() {
+    if !args.selection.given().is_empty() || !args.explain.is_empty() {
         return Err(usage("cannot filter containers", "name a container: filters are about the blobs in it"));
     }
     let mut marker = None;
@@ -125,6 +129,9 @@ async fn blobs(
         include.push("versions");
     }
     let mut listing = Listing::new(client, container, path, &args.selection, &context.out)?;
+    if !args.explain.is_empty() {
+        return explain_path::of_blobs(&listing.blobs, &args.explain, context).await;
+    }
     listing.blobs = listing.blobs.including(&include);
     if let Some(levels) = args.depth {
         if args.include.has(Include::Snapshots) {

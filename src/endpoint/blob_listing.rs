@@ -12,6 +12,7 @@
 
 use crate::endpoint::blob_pages::{Job, Piece, Where, Work};
 use crate::endpoint::blob_pattern::BlobPattern;
+use crate::endpoint::explain::Explanation;
 use crate::endpoint::list_of_files::ListOfFiles;
 use crate::endpoint::name::{shown, usable};
 use crate::endpoint::selection::Selection;
@@ -168,6 +169,15 @@ impl BlobListing {
                 () = out.closed() => return Ok(()),
             }
         }
+    }
+
+    /// Why a blob would be taken or left out: by its path relative to the root, or its whole name. Lists of names are not looked
+    /// at.
+    ///
+    /// # Errors
+    /// Those of the one request that looks whether it is there.
+    pub async fn explain(&self, path: &str) -> Result<Explanation> {
+        self.job.explain(path).await
     }
 
     fn tell(&self, name: String, error: Error) {

@@ -3,7 +3,8 @@
 
 use crate::endpoint::blob_listing::Listed;
 use crate::endpoint::blob_pattern::BlobPattern;
-use crate::endpoint::selection::{Candidate, Selection};
+use crate::endpoint::explain::Explanation;
+use crate::endpoint::selection::{Candidate, Selection, Verdict};
 use crate::error::{Error, Kind, Result};
 use crate::rest::client::Client;
 use crate::rest::container::{Container, ListOptions};
@@ -212,6 +213,46 @@ impl Job {
             step.missing(sought);
         }
         Ok(())
+    }
+
+    /// Why a blob would be taken or left out: by its path relative to the root, or its whole name. One request, to see whether
+    /// it is there.
+    ///
+    /// # Errors
+    /// Those of the request.
+    pub(super) async fn explain(&self, path: &str) -> Result<Explanation> {
+        let name = match &self.at {
+            Where::Under(prefix) if !path.starts_with(prefix.as_str()) => [self.root(), path].concat(),
+            _ => path.to_owned(),
+        };
+        let Some(relative) = self.relative(&name) else {
+            let meant = match &self.at {
+                Where::Under(prefix) => format!("its name does not begin with {prefix}"),
+                Where::Matching(_) => "the pattern does not match it".to_owned(),
+            };
+            return Ok(Explanation::no(meant));
+        };
+        let folders = relative.match_indices('/').map(|(slash, _)| &relative[..slash]);
+        for folder in folders {
+            if let Some(verdict) = self.selection.why_not_within(folder) {
+                return Ok(Explanation::no(format!("the folder {folder} is not looked into: {verdict}")));
+            }
+        }
+        let page = self.list(ListOptions { max_results: Some(1), ..self.options(&name, None, None) }).await?;
+        let there = page.blobs().find(|blob| blob.name == name);
+        let verdict = match there {
+            Some(blob) => {
+                let (len, modified) = (blob.properties.content_length(), blob.properties.last_modified());
+                self.selection.takes(&Candidate { path: relative, len, modified })
+            }
+            None => self.selection.takes_path(relative),
+        };
+        Ok(match (verdict, there) {
+            (Verdict::Taken, Some(_)) => Explanation::yes(Verdict::Taken.to_string(), None),
+            (Verdict::Taken, None) => Explanation::no("there is no such blob; its name is one that is taken"),
+            (left_out, Some(_)) => Explanation::no(left_out.to_string()),
+            (left_out, None) => Explanation::no(format!("{left_out}; and there is no such blob")),
+        })
     }
 
     fn flat(&self, prefix: String, page: ListPage, sought: Option<String>, step: &mut Step) {

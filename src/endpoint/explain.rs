@@ -20,17 +20,17 @@ pub struct Explanation {
     pub taken: bool,
     /// What decided it.
     pub why: String,
-    /// Where it lands, if it is taken: the name at the destination, raw.
+    /// Where it lands, if it is taken and goes anywhere: the name at the destination, raw.
     pub target: Option<String>,
 }
 
 impl Explanation {
-    fn no(why: impl Into<String>) -> Explanation {
+    pub(super) fn no(why: impl Into<String>) -> Explanation {
         Explanation { taken: false, why: why.into(), target: None }
     }
 
-    fn yes(why: impl Into<String>, target: String) -> Explanation {
-        Explanation { taken: true, why: why.into(), target: Some(target) }
+    pub(super) fn yes(why: impl Into<String>, target: Option<String>) -> Explanation {
+        Explanation { taken: true, why: why.into(), target }
     }
 }
 
@@ -140,7 +140,7 @@ fn step_by_step(root: &str, relative: &str, named: usize, prefix: &str, opening:
         Some(metadata) if metadata.is_dir() => match selection.why_not_within(relative) {
             Some(verdict) => Explanation::no(format!("the folder is not looked into: {verdict}")),
             None if !opening.recursive => Explanation::no(format!("it is skipped: {FOLDER}")),
-            None => Explanation::yes("it is a folder, and is looked into", format!("{target}/")),
+            None => Explanation::yes("it is a folder, and is looked into", Some(format!("{target}/"))),
         },
         Some(metadata) if metadata.is_file() => as_file(selection, relative, Some(metadata), target),
         Some(metadata) => match selection.takes_path(relative) {
@@ -157,8 +157,8 @@ fn as_file(selection: &Selection, relative: &str, metadata: Option<&Metadata>, t
         (verdict, _) => verdict,
     };
     match verdict {
-        Verdict::Taken if selection.takes_all() => Explanation::yes("there is no filter", target),
-        Verdict::Taken => Explanation::yes(Verdict::Taken.to_string(), target),
+        Verdict::Taken if selection.takes_all() => Explanation::yes("there is no filter", Some(target)),
+        Verdict::Taken => Explanation::yes(Verdict::Taken.to_string(), Some(target)),
         left_out => Explanation::no(left_out.to_string()),
     }
 }

@@ -83,6 +83,17 @@ async fn lists_are_filtered_sorted_and_cut_at_a_level() {
     let text = listed("/a", &["--properties=ContentType;BlobType;LeaseState"]);
     assert_eq!(text, "a.txt; ContentType: text/plain; BlobType: BlockBlob; LeaseState: available; Content Length: 3 B\n");
 
+    let explained = listed(
+        "/logs/",
+        &["--exclude-path=2", "--max-size=5", "--explain=1/y.txt", "--explain=logs/2/x.gz", "--explain=1/x.gz", "--explain=z"],
+    );
+    let expected = "1/y.txt: taken: no filter leaves it out\n\
+                    logs/2/x.gz: not taken: the folder 2 is not looked into: --exclude-path 2 fits it\n\
+                    1/x.gz: not taken: it is larger than --max-size 5 B\n\
+                    z: not taken: there is no such blob; its name is one that is taken\n";
+    assert_eq!(explained, expected);
+    assert_eq!(listed("/*/1", &["--explain=a.txt"]), "a.txt: not taken: the pattern does not match it\n");
+
     for (more, words) in [
         (&["--properties=Colour"][..], "there is no property Colour"),
         (&["--depth=1", "--include=snapshots"], "--depth"),
