@@ -5,12 +5,14 @@
 //! before the commit, so no mixture of an old and a new file is ever committed. What the filesystem refuses for the moment is
 //! asked for again ([`patience`](crate::endpoint::patience)); a handle gone stale is opened again if the same file is there.
 
+use crate::attributes::Attributes;
 use crate::chunks::Chunks;
 use crate::endpoint::glob::{self, Expanded, Match};
 use crate::endpoint::list_of_files::ListOfFiles;
 use crate::endpoint::mapped::{self, Filesystem};
 use crate::endpoint::name::shown;
 use crate::endpoint::patience::{Patience, is_stale, patiently_here, unreadable_as};
+use crate::endpoint::posix::{Posix, Stored};
 use crate::endpoint::selection::{Candidate, Selection};
 use crate::endpoint::walk::{Rules, Walk};
 use crate::endpoint::{Facts, Filtered, Found, Item, Listing, Reader, Same, Source, Task};
@@ -63,6 +65,8 @@ pub struct FileSource {
     read: ReadMode,
     /// Whether opening a file may wait for a network: asked of the filesystem the source is on.
     remote: bool,
+    /// What is stored with each blob of its file's times and permissions.
+    stored: Option<Stored>,
     /// Filesystems by device number, as files of them come up: a handful at most.
     filesystems: RwLock<Vec<(u64, Filesystem)>>,
 }
@@ -75,7 +79,13 @@ impl FileSource {
         };
         // A pattern's folder may be a pattern itself: then it is not known, and taken for local.
         let remote = matches!(mapped::filesystem_at(at), Ok(Filesystem::Other));
-        FileSource { what, rules, selection, read, remote, filesystems: RwLock::default() }
+        FileSource { what, rules, selection, read, remote, stored: None, filesystems: RwLock::default() }
+    }
+
+    /// Has times, or permissions as well, stored with each blob.
+    #[must_use]
+    pub(super) fn storing(self, stored: Option<Stored>) -> Self {
+        FileSource { stored, ..self }
     }
 
     /// What it lists.
@@ -109,7 +119,12 @@ impl FileSource {
             (ReadMode::Mmap, _) => 1,
             (ReadMode::Auto, _) => MAP_FROM,
         };
+        let carried = match self.stored {
+            Some(stored) => Some(Box::new(carried(&file, stored).map_err(|e| unreadable(path, e))?)),
+            None => None,
+        };
         Ok(FileReader {
+            carried,
             path: path.to_owned(),
             named: true,
             file: RwLock::new(Arc::new(file)),
@@ -218,6 +233,12 @@ fn takes_one(selection: &Selection, path: &str) -> bool {
     }
 }
 
+/// What is stored with the blob besides the bytes.
+fn carried(file: &File, stored: Stored) -> io::Result<Attributes> {
+    let posix = Posix::of_file(&patiently_here(|| file.metadata())?);
+    Ok(Attributes { metadata: posix.metadata(stored), ..Attributes::default() })
+}
+
 /// Opens for reading, never waiting for the other end of a FIFO that has taken the file's place.
 fn open(path: &str) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
@@ -302,6 +323,7 @@ impl From<&Metadata> for Identity {
 /// An open regular file.
 #[derive(Debug)]
 pub(super) struct FileReader {
+    carried: Option<Box<Attributes>>,
     path: String,
     /// Whether `path` is one, and not only words for what somebody else opened.
     named: bool,
@@ -325,6 +347,7 @@ impl FileReader {
         }
         let filesystem = mapped::filesystem_of(&file).unwrap_or(Filesystem::Other);
         Ok(Some(FileReader {
+            carried: None,
             path: name.to_owned(),
             named: false,
             file: RwLock::new(Arc::new(file)),
@@ -429,6 +452,10 @@ impl Reader for FileReader {
                 _ => unreadable(&self.path, error),
             })
         })
+    }
+
+    fn carried(&self) -> Option<&Attributes> {
+        self.carried.as_deref()
     }
 
     fn check_unchanged(&self, same: Same) -> Result<()> {

@@ -4,32 +4,42 @@
 //! A file, a pipe and a blob look the same here. The engine knows these traits and nothing behind them; which endpoint an
 //! argument means is decided in [`open`]. All trait methods may be called from any task of the runtime.
 
+pub mod arrival;
 pub mod blob;
 pub mod blob_changes;
 pub mod blob_listing;
 mod blob_pages;
 pub mod blob_pattern;
+pub mod blob_source;
 pub mod blob_subjects;
 pub mod change;
 pub mod copy_sink;
 pub mod explain;
 pub mod file;
+pub mod file_sink;
 mod filter;
 mod glob;
+pub mod in_order;
 pub mod keep;
 pub mod landing;
 pub mod list_of_files;
+mod local_name;
 pub mod made_up;
 mod mapped;
 pub mod mime;
 mod moment;
 mod name;
+pub mod null;
 pub mod open;
+pub mod open_blobs;
+mod part;
 mod path_glob;
 mod patience;
+pub mod posix;
 pub mod selection;
 pub mod stdio;
 pub mod timed;
+mod unpacked;
 pub mod walk;
 
 use crate::attributes::{Attributes, Replace};
@@ -385,6 +395,12 @@ pub trait Sink: Send + Sync {
     fn clear<'a>(&'a self, target: &'a str, replace: Replace) -> Task<'a, Result<()>> {
         let _ = replace;
         Box::pin(async move { Err(Error::new(Kind::Unsupported, format!("cannot clear {}", self.describe(target)))) })
+    }
+
+    /// An object of several blocks has failed and will not be committed in this run: what is held for it can be let go. What is
+    /// staged stays for a later run.
+    fn abandon(&self, target: &str) {
+        let _ = target;
     }
 
     /// Whether a block it has acknowledged was compared with the checksum of its payload. Blocks that were not are never taken

@@ -7,6 +7,7 @@ use crate::endpoint::landing::{Ask, Landing, SourceKind, land, last_name};
 use crate::endpoint::list_of_files::ListOfFiles;
 use crate::endpoint::name::{shown, usable};
 use crate::endpoint::patience::patiently_here;
+use crate::endpoint::posix::Stored;
 use crate::endpoint::selection::Selection;
 use crate::endpoint::stdio::StdinSource;
 use crate::endpoint::walk::{FIFO, Rules, special};
@@ -26,6 +27,8 @@ pub enum Place {
     Local(String),
     /// `-`.
     Stdio,
+    /// `null:` and `/dev/null`: what goes there is dropped.
+    Null,
     /// A place at the service.
     Remote(Box<Location>),
     /// A place at the embedded service, which the command line starts and makes a [`Place::Remote`] of.
@@ -45,6 +48,7 @@ pub fn place(arg: &str) -> Result<Place> {
     let scheme = arg.split_once("://").map(|(scheme, rest)| (scheme.to_ascii_lowercase(), rest));
     match scheme.as_ref().map(|(scheme, rest)| (scheme.as_str(), *rest)) {
         _ if arg == "-" => Ok(Place::Stdio),
+        _ if arg == "null:" || arg == "/dev/null" => Ok(Place::Null),
         _ if arg.is_empty() => Err(Error::new(Kind::Usage, "cannot take an empty argument for a place")),
         Some(("http" | "https", _)) => Ok(Place::Remote(Box::new(Location::parse(arg)?))),
         Some(("az" | "dev", rest)) if has_sas(rest) => {
@@ -104,6 +108,8 @@ pub struct Opening {
     pub follow_symlinks: bool,
     /// How files are read.
     pub read: ReadMode,
+    /// What is stored with each blob of its file's times and permissions.
+    pub stored: Option<Stored>,
     /// The paths to take of a folder, instead of all that is in it.
     pub list_of_files: Option<ListOfFiles>,
     /// What is taken of all that.
@@ -119,6 +125,7 @@ impl Default for Opening {
             as_subdir: true,
             follow_symlinks: false,
             read: ReadMode::default(),
+            stored: None,
             list_of_files: None,
             selection: Arc::default(),
             dest: None,
@@ -141,8 +148,8 @@ pub fn source(place: &Place, opening: &Opening) -> Result<Arc<dyn Source>> {
         Place::Stdio => match landing(SourceKind::Stdin, "-", None, opening)? {
             Landing::At(target) | Landing::Under(target) => Ok(Arc::new(StdinSource::new(target))),
         },
-        Place::Remote(_) | Place::Dev { .. } => {
-            Err(Error::new(Kind::Usage, "cannot copy from the service yet").with_advice("the source is a local path or -"))
+        Place::Null | Place::Remote(_) | Place::Dev { .. } => {
+            Err(Error::new(Kind::Usage, "cannot take this for a local source").with_advice("the source is a local path or -"))
         }
     }
 }
@@ -193,7 +200,7 @@ pub(super) fn local(arg: &str, opening: &Opening) -> Result<FileSource> {
             return Err(Error::new(kind, format!("cannot find {name}")).with_source(error));
         }
     };
-    Ok(FileSource::new(what, rules, Arc::clone(&opening.selection), opening.read))
+    Ok(FileSource::new(what, rules, Arc::clone(&opening.selection), opening.read).storing(opening.stored))
 }
 
 fn folder(arg: &str, opening: &Opening) -> Result<What> {
@@ -233,6 +240,9 @@ mod tests {
         };
         for (arg, expected) in [
             ("-", Place::Stdio),
+            ("null:", Place::Null),
+            ("/dev/null", Place::Null),
+            ("null", local("null")),
             ("d", local("d")),
             ("./-", local("./-")),
             ("/a/b", local("/a/b")),

@@ -57,6 +57,11 @@ impl Default for Stats {
 }
 
 impl Stats {
+    /// Bytes that went over sockets, in both directions.
+    pub fn bytes_on_wire(&self) -> u64 {
+        self.bytes_sent.load(Relaxed) + self.bytes_received.load(Relaxed)
+    }
+
     /// Counts a retry.
     pub fn retried(&self, cause: RetryCause) {
         self.retries[cause as usize].fetch_add(1, Relaxed);

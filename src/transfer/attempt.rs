@@ -44,7 +44,9 @@ impl Attempt {
     pub(super) fn next(&self) -> Option<Self> {
         let Course { queued, started, retries, .. } = self.course();
         let course = Course { started, retries, ..Course::queued(queued) };
-        (self.before < AGAIN).then(|| Attempt::new(self.item.clone(), self.before + 1, course))
+        // What the listing told is no longer so.
+        let item = Item { known: None, ..self.item.clone() };
+        (self.before < AGAIN).then(|| Attempt::new(item, self.before + 1, course))
     }
 
     /// What is to be moved.

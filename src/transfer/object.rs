@@ -120,6 +120,9 @@ impl Object {
         let first = !self.failed.swap(true, Ordering::Relaxed);
         // Dropping the hash stops its thread; nobody will ask for it.
         drop(self.hashing.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if first {
+            shared.job.sink.abandon(&self.attempt.item().target);
+        }
         first.then(|| cause(error, &*self.reader, shared.same()))
     }
 

@@ -1,0 +1,345 @@
+//! Blobs of one container as a source: what is listed, and ranges of one version of each.
+//!
+//! A listing tells length, ETag and properties, so that opening a blob asks nothing. All reading is pinned to that ETag: a blob
+//! that is replaced meanwhile is another source, and fails as such. What lies in the archive is known beforehand.
+
+use crate::attributes::Attributes;
+use crate::chunks::Chunks;
+use crate::endpoint::blob_listing::{BlobListing, Listed};
+use crate::endpoint::list_of_files::ListOfFiles;
+use crate::endpoint::local_name::Ancestors;
+use crate::endpoint::{Facts, Flow, Found, Item, Known, Listing, Pour, Reader, Receipt, Same, Source, Task};
+use crate::error::{Error, Kind, Result};
+use crate::rest::blob::{Blob, BlobProperties};
+use crate::rest::client::Client;
+use crate::rest::location::Location;
+use crate::rest::model::BlobItem;
+use crate::rest::range::Range;
+use crate::rest::receive::Receive;
+use crate::rest::request::Response;
+use crate::rest::stats::RetryCause;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::mpsc;
+
+/// Why a blob that only stands for a folder is left out.
+pub const MARKS_A_FOLDER: &str = "marks a folder and has no content";
+
+/// What of a container is taken, and where it lands.
+#[derive(Clone)]
+pub enum What {
+    /// One blob.
+    One {
+        /// Its name.
+        blob: String,
+        /// What it lands as.
+        target: String,
+    },
+    /// What a listing gives.
+    Many(Many),
+    /// A name that may be that of a blob or of a folder, which is found out. A blob it is if there is one.
+    Either {
+        /// The name, and what a blob lands as.
+        blob: String,
+        /// See there.
+        target: String,
+        /// The folder's blobs otherwise.
+        many: Many,
+    },
+}
+
+/// Blobs that a listing gives.
+#[derive(Clone)]
+pub struct Many {
+    /// The listing.
+    pub listing: BlobListing,
+    /// Of what it gives only what this names.
+    pub only: Option<ListOfFiles>,
+    /// What they land as, followed by their relative paths: empty, or ends in `/`.
+    pub under: String,
+    /// The name or pattern they have in common, for messages; empty for the whole container.
+    pub named: String,
+}
+
+/// A container to read blobs from.
+pub struct BlobSource {
+    client: Client,
+    container: Arc<str>,
+    place: Location,
+    what: What,
+    /// Whether names become paths, so that none may lie under another.
+    paths: bool,
+}
+
+impl BlobSource {
+    /// Blobs of `container`. Whether there are any is not asked.
+    pub fn new(client: Client, container: impl Into<Arc<str>>, what: What) -> Self {
+        let container = container.into();
+        let place = Location { container: Some(container.to_string()), blob: None, ..client.location().clone() };
+        BlobSource { client, container, place, what, paths: false }
+    }
+
+    /// For files: a blob whose name lies under that of another fails, as no file can be in a file.
+    #[must_use]
+    pub fn as_paths(self) -> Self {
+        BlobSource { paths: true, ..self }
+    }
+
+    fn shown(&self, blob: &str) -> String {
+        self.place.safe_blob(blob).to_string()
+    }
+
+    async fn list_one(&self, blob: &str, target: &str, known: Option<Known>, out: &Listing) {
+        let item = Item { known: known.map(Box::new), ..Item::new(blob, target) };
+        let _ = out.send(vec![Found::Item(item)]).await;
+    }
+
+    async fn list_many(&self, many: &Many, out: &Listing) -> Result<()> {
+        let (sender, mut listed) = mpsc::channel::<Vec<Listed>>(1);
+        let failed = Arc::new(Mutex::new(Vec::new()));
+        let mut listing = many.listing.clone().including(&["metadata"]);
+        if self.paths {
+            // What it takes to see that a name lies under another.
+            listing = listing.ordered();
+        }
+        if let Some(list) = &many.only {
+            let failed = Arc::clone(&failed);
+            let tell = move |name, error| {
+                failed.lock().unwrap_or_else(PoisonError::into_inner).push(Found::Failed { name, error });
+            };
+            listing = listing.only(list.clone(), Arc::new(tell));
+        }
+        let mut ancestors = self.paths.then(Ancestors::default);
+        let hand_on = async {
+            while let Some(batch) = listed.recv().await {
+                let found = batch.into_iter().map(|one| self.found(one, &many.under, &mut ancestors)).collect();
+                if out.send(found).await.is_err() {
+                    break;
+                }
+            }
+            listed.close();
+        };
+        let (result, ()) = tokio::join!(listing.run(sender), hand_on);
+        let failed = std::mem::take(&mut *failed.lock().unwrap_or_else(PoisonError::into_inner));
+        let _ = out.send(failed).await;
+        result
+    }
+
+    fn found(&self, listed: Listed, under: &str, ancestors: &mut Option<Ancestors>) -> Found {
+        let Listed { item: blob, relative, .. } = listed;
+        if marks_a_folder(&blob) {
+            return Found::Skipped { name: self.shown(&blob.name), reason: MARKS_A_FOLDER };
+        }
+        if let Some(earlier) = ancestors.as_mut().and_then(|ancestors| ancestors.enter(&relative)) {
+            let text = format!("cannot write {relative}: {earlier} is a blob as well, and becomes a file");
+            let error = Error::new(Kind::Name, text).with_advice("copy one of the two alone, to a name of your own");
+            return Found::Failed { name: self.shown(&blob.name), error };
+        }
+        let known = known(&blob).map(Box::new);
+        Found::Item(Item { known, ..Item::new(blob.name, format!("{under}{relative}")) })
+    }
+
+    async fn look(&self, blob: &str) -> Result<Option<Known>> {
+        let Some(there) = Blob::new(&self.client, &self.container, blob).get_properties().await? else { return Ok(None) };
+        let known = known_by(&there);
+        let missing =
+            || Error::new(Kind::BadAnswer, format!("length or ETag is missing in the properties of {}", self.shown(blob)));
+        known.ok_or_else(missing).map(Some)
+    }
+}
+
+/// Whether a blob stands for a folder: a stub as Hadoop and ADLS write them, or an empty one whose name ends in `/`.
+fn marks_a_folder(blob: &BlobItem) -> bool {
+    let metadata = blob.metadata.iter().flatten();
+    blob.properties.content_length() == Some(0) && (blob.name.ends_with('/') || is_stub(metadata))
+}
+
+fn is_stub<'a>(mut metadata: impl Iterator<Item = &'a (String, String)>) -> bool {
+    metadata.any(|(name, value)| name.eq_ignore_ascii_case("hdi_isfolder") && value.eq_ignore_ascii_case("true"))
+}
+
+impl Known {
+    fn marks_a_folder(&self) -> bool {
+        self.len == 0 && is_stub(self.carried.metadata.iter())
+    }
+}
+
+/// What a listing tells; `None` where it does not tell length or ETag.
+fn known(blob: &BlobItem) -> Option<Known> {
+    let properties = &blob.properties;
+    let text = |name: &str| properties.get(name).map(str::to_owned);
+    let metadata = blob.metadata.clone().unwrap_or_default();
+    Some(Known {
+        len: properties.content_length()?,
+        modified: properties.last_modified(),
+        etag: properties.etag()?.to_owned(),
+        carried: Attributes {
+            content_type: text("Content-Type"),
+            content_encoding: text("Content-Encoding"),
+            content_language: text("Content-Language"),
+            content_disposition: text("Content-Disposition"),
+            cache_control: text("Cache-Control"),
+            content_md5: properties.get("Content-MD5").and_then(md5),
+            metadata,
+            tags: blob.tags.clone().map(|tags| tags.0).unwrap_or_default(),
+            tier: text("AccessTier"),
+        },
+    })
+}
+
+/// What Get Blob Properties tells.
+fn known_by(there: &BlobProperties) -> Option<Known> {
+    let text = |name: &str| there.get(name).map(str::to_owned);
+    Some(Known {
+        len: there.content_length()?,
+        modified: there.last_modified(),
+        etag: there.etag()?.to_owned(),
+        carried: Attributes {
+            content_type: text("content-type"),
+            content_encoding: text("content-encoding"),
+            content_language: text("content-language"),
+            content_disposition: text("content-disposition"),
+            cache_control: text("cache-control"),
+            content_md5: there.get("content-md5").and_then(md5),
+            metadata: there.metadata().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            tags: Vec::new(),
+            tier: text("x-ms-access-tier"),
+        },
+    })
+}
+
+fn md5(text: &str) -> Option<[u8; 16]> {
+    BASE64.decode(text).ok()?.try_into().ok()
+}
+
+impl Source for BlobSource {
+    fn list<'a>(&'a self, out: Listing) -> Task<'a, Result<()>> {
+        Box::pin(async move {
+            match &self.what {
+                What::One { blob, target } => {
+                    self.list_one(blob, target, None, &out).await;
+                    Ok(())
+                }
+                What::Many(many) => self.list_many(many, &out).await,
+                What::Either { blob, target, many } => match self.look(blob).await? {
+                    Some(known) if !known.marks_a_folder() => {
+                        self.list_one(blob, target, Some(known), &out).await;
+                        Ok(())
+                    }
+                    _ => self.list_many(many, &out).await,
+                },
+            }
+        })
+    }
+
+    fn open<'a>(&'a self, item: &'a Item) -> Task<'a, Result<Box<dyn Reader>>> {
+        Box::pin(async move {
+            let shown = || self.shown(&item.source);
+            let known = match &item.known {
+                Some(known) => (**known).clone(),
+                None => self.look(&item.source).await?.ok_or_else(|| {
+                    Error::new(Kind::SourceNotFound, format!("there is no blob {}", shown()))
+                        .with_advice("'blobjet list' shows what is there; a folder needs --recursive")
+                })?,
+            };
+            if known.carried.tier.as_deref().is_some_and(|tier| tier.eq_ignore_ascii_case("archive")) {
+                return Err(Error::new(Kind::Conflict, format!("cannot read {}: it is in the archive tier", shown()))
+                    .with_advice("bring it back first: blobjet set-properties URL --block-blob-tier hot; that takes hours"));
+            }
+            let (client, container) = (self.client.clone(), Arc::clone(&self.container));
+            Ok(Box::new(BlobReader { client, container, name: item.source.clone(), known }) as Box<dyn Reader>)
+        })
+    }
+
+    fn describe(&self) -> String {
+        match &self.what {
+            What::One { blob, .. } | What::Either { blob, .. } => self.shown(blob),
+            What::Many(many) if many.named.is_empty() => self.place.safe().to_string(),
+            What::Many(many) => self.shown(&many.named),
+        }
+    }
+
+    fn flow(&self) -> Option<Flow> {
+        let stats = self.client.stats();
+        Some(Flow { moved: stats.bytes_received.load(Relaxed), pushed_back: stats.retries()[RetryCause::Throttled as usize] })
+    }
+}
+
+/// One version of a blob.
+struct BlobReader {
+    client: Client,
+    container: Arc<str>,
+    name: String,
+    known: Known,
+}
+
+impl BlobReader {
+    async fn receive(&self, offset: u64, len: u64, into: &mut dyn Receive) -> Result<Receipt> {
+        let range = Range { offset, len, etag: &self.known.etag };
+        let answer = Blob::new(&self.client, &self.container, &self.name).get_range(range, into).await?;
+        Ok(Receipt { attempts: answer.attempts })
+    }
+}
+
+impl Reader for BlobReader {
+    fn facts(&self) -> Facts {
+        Facts { len: Some(self.known.len), modified: self.known.modified }
+    }
+
+    fn read<'a>(&'a self, offset: u64, len: u64) -> Task<'a, Result<Chunks>> {
+        Box::pin(async move {
+            let mut all = Collect::default();
+            self.receive(offset, len, &mut all).await?;
+            Ok(all.0)
+        })
+    }
+
+    /// Reading is pinned to the version: it fails where that is gone.
+    fn check_unchanged(&self, _: Same) -> Result<()> {
+        Ok(())
+    }
+
+    fn version(&self) -> Option<&str> {
+        Some(&self.known.etag)
+    }
+
+    fn carried(&self) -> Option<&Attributes> {
+        Some(&self.known.carried)
+    }
+
+    fn pour<'a>(&'a self, offset: u64, len: u64, into: &'a mut dyn Pour) -> Task<'a, Result<Receipt>> {
+        Box::pin(async move { self.receive(offset, len, &mut Poured(into)).await })
+    }
+}
+
+/// Keeps what comes.
+#[derive(Default)]
+struct Collect(Chunks);
+
+impl Receive for Collect {
+    fn begin(&mut self, _: &Response) -> Result<()> {
+        self.0 = Chunks::default();
+        Ok(())
+    }
+
+    fn piece(&mut self, piece: Bytes) -> Result<()> {
+        self.0.push(piece);
+        Ok(())
+    }
+}
+
+/// Hands on what comes.
+struct Poured<'a>(&'a mut dyn Pour);
+
+impl Receive for Poured<'_> {
+    fn begin(&mut self, _: &Response) -> Result<()> {
+        self.0.restart()
+    }
+
+    fn piece(&mut self, piece: Bytes) -> Result<()> {
+        self.0.piece(piece)
+    }
+}

@@ -1,0 +1,368 @@
+//! Files under a folder of this machine as a sink, for what is downloaded.
+//!
+//! Bytes are drawn from the reader and written at their places as they come, into a file with a short name of its own in the
+//! folder where they belong; it gets its real name when all of it is there and has passed its checks ([`arrival`]). Until then
+//! what had that name stays as it was. An object of several blocks goes through a [`Part`], which a later run can go on with.
+//!
+//! Names come from elsewhere: whatever they say, nothing is written outside the folder ([`check_path`]).
+
+use crate::crc64::Crc64;
+use crate::endpoint::arrival::{Arrival, Handling, Tell, may_replace};
+use crate::endpoint::local_name::{CaseTwins, check_path};
+use crate::endpoint::mapped::{Filesystem, filesystem_of};
+use crate::endpoint::name::shown;
+use crate::endpoint::part::Part;
+use crate::endpoint::{BlockId, Facts, Finish, Limits, Payload, Pour, Receipt, Sink, Span, Task, There, Which};
+use crate::error::{Error, Kind, Result};
+use crate::units::{ByteCount, MIB};
+use bytes::Bytes;
+use md5::{Digest as _, Md5};
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+/// Most of a request's bytes in memory at a time: what a connection's buffer grows to, twice.
+const HELD: u64 = MIB;
+
+/// Folders remembered as made: asking again costs a system call, remembering all of them memory.
+const FOLDERS: usize = 10_000;
+
+/// See the module's text.
+pub struct FileSink {
+    root: PathBuf,
+    handling: Handling,
+    tell: Arc<Tell>,
+    /// First half of the names of unfinished files.
+    nonce: u32,
+    count: AtomicU64,
+    folders: Mutex<HashSet<PathBuf>>,
+    parts: Mutex<HashMap<String, Arc<Part>>>,
+    twins: OnceLock<CaseTwins>,
+    filesystem: OnceLock<Filesystem>,
+}
+
+impl FileSink {
+    /// Files under `root`, which is made when the first one comes. `tell` hears of what is worth telling and no failure.
+    pub fn new(root: impl Into<PathBuf>, handling: Handling, tell: Arc<Tell>) -> FileSink {
+        FileSink {
+            root: root.into(),
+            handling,
+            tell,
+            nonce: getrandom::u32().unwrap_or_default(),
+            count: AtomicU64::new(0),
+            folders: Mutex::default(),
+            parts: Mutex::default(),
+            twins: OnceLock::new(),
+            filesystem: OnceLock::new(),
+        }
+    }
+
+    /// Takes the filesystem for one that does not tell upper from lower case, or for one that does, instead of finding out.
+    #[must_use]
+    pub fn case_blind(self, blind: bool) -> FileSink {
+        FileSink { twins: OnceLock::from(CaseTwins::new(blind)), ..self }
+    }
+
+    fn path(&self, target: &str) -> PathBuf {
+        self.root.join(target)
+    }
+
+    /// Makes the folder something belongs into.
+    fn make_folder(&self, path: &Path) -> Result<()> {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let mut known = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        if folder.as_os_str().is_empty() || known.contains(folder) {
+            return Ok(());
+        }
+        fs::create_dir_all(folder).map_err(|error| match error.kind() {
+            io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => in_the_way(folder),
+            _ => unwritable("make the folder", folder, error),
+        })?;
+        if known.len() >= FOLDERS {
+            known.clear();
+        }
+        known.insert(folder.to_owned());
+        Ok(())
+    }
+
+    /// Whether writing may wait for a disk; asked of the filesystem once.
+    fn waits(&self, file: &File) -> bool {
+        *self.filesystem.get_or_init(|| filesystem_of(file).unwrap_or(Filesystem::Other)) != Filesystem::Memory
+    }
+
+    /// A file that is nobody else's, for an object that comes in one request.
+    fn temporary(&self, path: &Path) -> Result<(File, Unfinished)> {
+        let name = format!(".bj-{:08x}{:08x}.part", self.nonce, self.count.fetch_add(1, Relaxed) & 0xFFFF_FFFF);
+        let at = path.with_file_name(name);
+        let create = || OpenOptions::new().read(true).write(true).create_new(true).open(&at);
+        let file = match create() {
+            // The folder was removed since it was made.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.folders.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                self.make_folder(path)?;
+                create()
+            }
+            other => other,
+        };
+        let file = file.map_err(|error| unwritable("write", path, error))?;
+        Ok((file, Unfinished(Some(at))))
+    }
+
+    /// Where an object of several blocks is gathered: the same name in every run.
+    fn part_path(path: &Path) -> PathBuf {
+        let mut crc = Crc64::new();
+        crc.update(path.file_name().unwrap_or_default().as_encoded_bytes());
+        path.with_file_name(format!(".bj-{:016x}.part", crc.finish()))
+    }
+
+    fn part(&self, target: &str, span: &Span<'_>) -> Result<Arc<Part>> {
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(part) = parts.get(target) {
+            return Ok(Arc::clone(part));
+        }
+        let path = self.path(target);
+        self.handling.check_free(&path)?;
+        self.make_folder(&path)?;
+        let len = span.reader.facts().len.unwrap_or(0);
+        let hash = self.handling.expected(span.reader).is_some();
+        let part = match Part::open(&Self::part_path(&path), len, hash) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                // Another process gathers the same name. This one does so for itself, and the last to finish wins.
+                let (file, mut unfinished) = self.temporary(&path)?;
+                drop(file);
+                let own = unfinished.0.take().unwrap_or_default();
+                Part::open(&own, len, hash)
+            }
+            other => other,
+        };
+        let part = Arc::new(part.map_err(|error| unwritable("write", &path, error))?);
+        reserve(part.file(), &path, len, self.waits(part.file()))?;
+        parts.insert(target.to_owned(), Arc::clone(&part));
+        Ok(part)
+    }
+
+    fn take_part(&self, target: &str) -> Option<Arc<Part>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).remove(target)
+    }
+}
+
+/// Refuses at once what has no room, and takes the room where that means something.
+fn reserve(file: &File, path: &Path, len: u64, on_disk: bool) -> Result<()> {
+    let there = file.metadata().map_or(0, |metadata| metadata.len());
+    let free = fstatvfs(file).ok().map(|fs| fs.f_bavail.saturating_mul(fs.f_frsize));
+    let needed = len.saturating_sub(there);
+    if let Some(free) = free.filter(|free| *free < needed) {
+        return Err(full(path, needed, free));
+    }
+    if on_disk && there < len {
+        // Keeps the file in one piece and finds a full disk now. Where it is not supported, neither is the case.
+        if fallocate(file, FallocateFlags::KEEP_SIZE, 0, len) == Err(rustix::io::Errno::NOSPC) {
+            return Err(full(path, needed, free.unwrap_or(0)));
+        }
+    }
+    Ok(())
+}
+
+fn full(path: &Path, need: u64, have: u64) -> Error {
+    let text =
+        format!("cannot write {}: {} are needed and {} are free", shown(path.as_os_str()), ByteCount(need), ByteCount(have));
+    Error::new(Kind::Local, text)
+        .with_advice("make room, or choose another folder; what is there already is kept and gone on with")
+}
+
+fn in_the_way(folder: &Path) -> Error {
+    Error::new(Kind::Name, format!("cannot make the folder {}: a file has that name", shown(folder.as_os_str())))
+        .with_advice("a blob can lie under the name of another, a file cannot: rename one of the two, or use another folder")
+}
+
+pub(super) fn unwritable(doing: &str, path: &Path, error: io::Error) -> Error {
+    let advice = match error.raw_os_error() {
+        Some(libc::ENOSPC | libc::EDQUOT) => {
+            Some("make room, or choose another folder; the same command goes on where it stopped")
+        }
+        Some(libc::EROFS) => Some("the filesystem is mounted read-only: choose another folder"),
+        Some(libc::EACCES | libc::EPERM) => Some("choose a folder you may write to, or change its permissions"),
+        Some(libc::ENAMETOOLONG) => Some("the path is too long for the filesystem: choose a shorter folder"),
+        Some(libc::EFBIG) => Some("the file is larger than the filesystem, or ulimit -f, allows"),
+        _ => None,
+    };
+    let error = Error::new(Kind::Local, format!("cannot {doing} {}", shown(path.as_os_str()))).with_source(error);
+    match advice {
+        Some(advice) => error.with_advice(advice),
+        None => error,
+    }
+}
+
+/// An unfinished file that goes away unless it is taken.
+struct Unfinished(Option<PathBuf>);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Writes what comes at its place.
+struct Writing<'a> {
+    file: &'a File,
+    path: &'a Path,
+    /// Where it begins, and where the next piece goes.
+    start: u64,
+    at: u64,
+    /// Whether writing may wait for a disk: then a thread is given up for it where there are others.
+    waits: bool,
+    crc64: Option<Crc64>,
+    md5: Option<Md5>,
+}
+
+impl<'a> Writing<'a> {
+    fn new(file: &'a File, path: &'a Path, start: u64, waits: bool) -> Self {
+        let waits = waits && Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
+        Writing { file, path, start, at: start, waits, crc64: None, md5: None }
+    }
+}
+
+impl Pour for Writing<'_> {
+    fn restart(&mut self) -> Result<()> {
+        self.at = self.start;
+        self.crc64 = self.crc64.take().map(|_| Crc64::new());
+        self.md5 = self.md5.take().map(|_| Md5::new());
+        Ok(())
+    }
+
+    fn piece(&mut self, piece: Bytes) -> Result<()> {
+        if let Some(crc64) = &mut self.crc64 {
+            crc64.update(&piece);
+        }
+        if let Some(md5) = &mut self.md5 {
+            md5.update(&piece);
+        }
+        let (file, at) = (self.file, self.at);
+        let write = || file.write_all_at(&piece, at);
+        let written = if self.waits { tokio::task::block_in_place(write) } else { write() };
+        written.map_err(|error| unwritable("write", self.path, error))?;
+        self.at += piece.len() as u64;
+        Ok(())
+    }
+}
+
+impl Sink for FileSink {
+    fn limits(&self) -> Limits {
+        Limits { whole: u64::MAX, block: u64::MAX, blocks: u32::MAX }
+    }
+
+    fn check_name(&self, target: &str) -> Result<()> {
+        check_path(target)?;
+        self.twins.get_or_init(|| CaseTwins::of(&self.root)).check(target)
+    }
+
+    /// Only for sources whose length is not known; those are not copied to files.
+    fn put<'a>(&'a self, target: &'a str, _: Payload, _: Finish<'a>) -> Task<'a, Result<Receipt>> {
+        Box::pin(async move { Err(Error::new(Kind::Unsupported, format!("cannot put {}", self.describe(target)))) })
+    }
+
+    fn put_block<'a>(&'a self, target: &'a str, _: BlockId, _: Payload) -> Task<'a, Result<Receipt>> {
+        Box::pin(async move { Err(Error::new(Kind::Unsupported, format!("cannot put {}", self.describe(target)))) })
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+
+    fn holds(&self, len: u64) -> u64 {
+        len.min(HELD)
+    }
+
+    fn draw<'a>(&'a self, target: &'a str, span: Span<'a>, finish: Finish<'a>) -> Task<'a, Result<Receipt>> {
+        Box::pin(async move {
+            let path = self.path(target);
+            self.handling.check_free(&path)?;
+            may_replace(&path, finish.replace)?;
+            self.make_folder(&path)?;
+            let (file, mut unfinished) = self.temporary(&path)?;
+            let expected = self.handling.expected(span.reader);
+            let mut writing = Writing::new(&file, &path, span.offset, self.waits(&file));
+            writing.md5 = expected.map(|_| Md5::new());
+            let receipt = span.reader.pour(span.offset, span.len, &mut writing).await?;
+            let found = writing.md5.map(|md5| md5.finalize().into());
+            let temporary = unfinished.0.clone().unwrap_or_default();
+            self.handling.arrive(
+                Arrival { file: &file, temporary: &temporary, path: &path, reader: span.reader, found, tell: &*self.tell },
+                finish.replace,
+            )?;
+            unfinished.0 = None;
+            Ok(receipt)
+        })
+    }
+
+    fn draw_block<'a>(&'a self, target: &'a str, id: BlockId, span: Span<'a>) -> Task<'a, Result<Receipt>> {
+        Box::pin(async move {
+            let part = self.part(target, &span)?;
+            let path = self.path(target);
+            let mut writing = Writing::new(part.file(), &path, span.offset, self.waits(part.file()));
+            writing.crc64 = Some(Crc64::new());
+            let receipt = span.reader.pour(span.offset, span.len, &mut writing).await?;
+            let crc64 = writing.crc64.map_or(0, |crc64| crc64.finish());
+            part.enter(id, span.offset, span.len, crc64).map_err(|error| unwritable("write", &path, error))?;
+            Ok(receipt)
+        })
+    }
+
+    fn commit<'a>(&'a self, target: &'a str, _: &'a [BlockId], finish: Finish<'a>) -> Task<'a, Result<Receipt>> {
+        Box::pin(async move {
+            let path = self.path(target);
+            let reader = finish.source.ok_or_else(|| Error::new(Kind::Unsupported, "cannot finish a file without its source"))?;
+            let span = Span { reader, offset: 0, len: reader.facts().len.unwrap_or(0) };
+            // Made here where an earlier run had fetched every block.
+            let part = self.part(target, &span)?;
+            may_replace(&path, finish.replace)?;
+            let failed = |error| unwritable("write", &path, error);
+            let found = match self.handling.expected(reader) {
+                Some(_) => Some(part.md5().await.map_err(failed)?),
+                None => None,
+            };
+            part.finish().map_err(failed)?;
+            let arrival = Arrival { file: part.file(), temporary: part.path(), path: &path, reader, found, tell: &*self.tell };
+            self.handling.arrive(arrival, finish.replace)?;
+            self.take_part(target);
+            Ok(Receipt { attempts: 1 })
+        })
+    }
+
+    fn blocks<'a>(&'a self, target: &'a str, _: Which) -> Task<'a, Result<Vec<There>>> {
+        Box::pin(async move {
+            let path = Self::part_path(&self.path(target));
+            let verified = tokio::task::spawn_blocking(move || Part::verified(&path)).await;
+            // What cannot be read is not there: it is fetched.
+            Ok(verified.ok().and_then(io::Result::ok).unwrap_or_default())
+        })
+    }
+
+    fn abandon(&self, target: &str) {
+        if let Some(part) = self.take_part(target).filter(|part| !part.is_worth_keeping()) {
+            let _ = fs::remove_file(part.path());
+        }
+    }
+
+    fn look<'a>(&'a self, target: &'a str) -> Task<'a, Result<Option<Facts>>> {
+        Box::pin(async move {
+            match fs::metadata(self.path(target)) {
+                Ok(there) => Ok(Some(Facts { len: Some(there.len()), modified: there.modified().ok() })),
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+                Err(error) => Err(unwritable("look at", &self.path(target), error)),
+            }
+        })
+    }
+
+    fn describe(&self, target: &str) -> String {
+        shown(self.path(target).as_os_str())
+    }
+}
