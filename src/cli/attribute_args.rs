@@ -7,7 +7,7 @@ use crate::rest::properties;
 use clap::Args;
 
 /// See the module's text.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub(crate) struct AttributeArgs {
     /// Content type of all blobs
     #[arg(long, value_name = "TYPE")]

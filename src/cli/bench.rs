@@ -182,7 +182,7 @@ fn usage(what: impl Into<String>, advice: &str) -> Error {
 
 fn destination_of(argument: &str, context: &Context) -> Result<Place> {
     let to = place(argument, &context.inputs)?;
-    if matches!(to, Place::Local(_) | Place::Stdio) {
+    if matches!(to, Place::Local(_) | Place::Stdio | Place::Null) {
         return Err(usage(
             "the destination is no container or folder in one",
             "write https://ACCOUNT.blob.core.windows.net/CONTAINER?SAS, az://ACCOUNT/CONTAINER or dev://CONTAINER, or leave it out",

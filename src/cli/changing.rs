@@ -87,8 +87,8 @@ pub(crate) struct Target {
 /// `Usage` for a URL that names no container.
 pub(crate) fn target(args: &ChangingArgs, origin: &mut Option<Origin>, context: &Context) -> Result<Target> {
     let mut place = place(&args.url, &context.inputs)?;
-    if let Some(Origin::Again { sas, .. }) = origin
-        && let Some(sas) = sas.take()
+    if let Some(Origin::Again { source_sas, destination_sas, .. }) = origin
+        && let Some(sas) = source_sas.take().or_else(|| destination_sas.take())
     {
         match &mut place {
             Place::Remote(location) => location.sas = Some(sas),

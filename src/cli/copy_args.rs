@@ -1,6 +1,7 @@
 //! The options of `copy`, with AzCopy's names.
 
 use super::attribute_args::AttributeArgs;
+use super::download_args::DownloadArgs;
 use super::options::Switch;
 use super::selection_args::SelectionArgs;
 use super::sending_args::SendingArgs;
@@ -15,6 +16,8 @@ Examples:
   blobjet copy 'logs/*.gz' dev://box/logs/                                     a pattern (in quotes)
   tar c dir | blobjet copy - dev://box/dir.tar                                 stdin
   blobjet copy ./dir dev://box --recursive --glob '**/*.pdf' --exclude-path tmp    some of it
+  blobjet copy dev://box/dir ./here --recursive                                a download, to ./here/dir/...
+  blobjet copy dev://box/dir.tar - | tar x                                     stdout
   blobjet copy ./dir dev://box --recursive --dry-run                           where everything would land
   blobjet copy ./dir dev://box --recursive --report run.html                   and a page that shows how it went
 
@@ -24,10 +27,10 @@ A file that exists is never taken for a pattern. The table of where things land 
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct CopyArgs {
-    /// Local file, folder or pattern, or - for stdin
+    /// Local file, folder or pattern, - for stdin; or a container, blob, folder or pattern of blobs
     #[arg(value_name = "SOURCE")]
     pub(crate) source: String,
-    /// Container or blob: https://... (with SAS), az://ACCOUNT/..., dev://CONTAINER/...
+    /// Container or blob: https://... (with SAS), az://ACCOUNT/..., dev://CONTAINER/...; or a local file or folder, - for stdout
     #[arg(value_name = "DEST")]
     pub(crate) destination: Option<String>,
 
@@ -43,9 +46,9 @@ pub(crate) struct CopyArgs {
     /// true, false, prompt or ifSourceNewer
     #[arg(long, value_enum, ignore_case = true, default_value_t = OverwriteArg::True, hide_possible_values = true, value_name = "HOW")]
     pub(crate) overwrite: OverwriteArg,
-    /// If a file changes: fail, retry or snapshot
-    #[arg(long, value_enum, ignore_case = true, default_value_t = OnChangeArg::Fail, hide_possible_values = true, value_name = "HOW")]
-    pub(crate) on_change: OnChangeArg,
+    /// A source that changes meanwhile: fail, retry or snapshot [default: fail for files, retry for blobs]
+    #[arg(long, value_enum, ignore_case = true, hide_possible_values = true, value_name = "HOW")]
+    pub(crate) on_change: Option<OnChangeArg>,
     /// Create the container if it is not there
     #[arg(long, switch = false)]
     pub(crate) create_container: bool,
@@ -78,6 +81,8 @@ pub(crate) struct CopyArgs {
     pub(crate) no_guess_mime_type: bool,
     #[command(flatten)]
     pub(crate) attributes: AttributeArgs,
+    #[command(flatten)]
+    pub(crate) download: DownloadArgs,
 }
 
 /// `--on-change`.

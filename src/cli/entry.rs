@@ -24,8 +24,10 @@ pub(crate) enum Origin {
         resumed: Resumed,
         /// Its command line.
         kept: Kept,
-        /// The SAS for its destination, or for its only place, this time.
-        sas: Option<Token>,
+        /// The SAS for its source, or for its only place, this time.
+        source_sas: Option<Token>,
+        /// The SAS for its destination this time.
+        destination_sas: Option<Token>,
     },
 }
 
@@ -80,12 +82,9 @@ impl Entry {
         };
         let keep = Keep { jobs: keep_jobs, ..Keep::default() };
         let resume = kept.never.is_none().then(|| {
-            let sas = match (kept.sas, &kept.destination) {
-                (false, _) => "",
-                (true, Some(_)) => " --destination-sas 'SAS'",
-                (true, None) => " --source-sas 'SAS'",
-            };
-            format!("blobjet jobs resume {id}{sas}")
+            let source = if kept.source_sas { " --source-sas 'SAS'" } else { "" };
+            let destination = if kept.sas { " --destination-sas 'SAS'" } else { "" };
+            format!("blobjet jobs resume {id}{source}{destination}")
         });
         Ok(Entry { journal: Some(Journal::start(folder, keep, start, Box::new(tell))), id, resume })
     }

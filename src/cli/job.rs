@@ -286,7 +286,7 @@ fn counts(progress: &Progress, stats: &Stats) -> Counts {
         bytes_done: now.bytes_there(),
         bytes_resumed: now.bytes_resumed,
         bytes_under_way: stats.bytes_under_way.load(Relaxed),
-        bytes_on_wire: stats.bytes_sent.load(Relaxed),
+        bytes_on_wire: stats.bytes_on_wire(),
         listing: !now.listing_done,
         concurrency: now.lanes,
     }

@@ -24,6 +24,8 @@ pub(crate) struct Kept {
     pub(crate) destination: Option<String>,
     /// Whether a SAS was taken out of the destination.
     pub(crate) sas: bool,
+    /// The same for the source.
+    pub(crate) source_sas: bool,
     /// Flags that were given, as `--name=value`.
     pub(crate) flags: Vec<String>,
     /// Why it cannot be taken up again.
@@ -49,11 +51,11 @@ impl Kept {
         }
         let (place, had_sas) = without_sas(&source);
         kept.source = kept.safe(&place, "the source");
-        kept.sas |= had_sas;
+        kept.source_sas = had_sas;
         if let Some(destination) = destination {
             let (place, had_sas) = without_sas(&destination);
             kept.destination = Some(kept.safe(&place, "the destination"));
-            kept.sas |= had_sas;
+            kept.sas = had_sas;
         }
         for id in given.ids().map(clap::Id::as_str) {
             // Options are in lower case; groups of them have the names of types.

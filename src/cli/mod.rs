@@ -14,7 +14,10 @@ mod copy;
 mod copy_args;
 mod deletes;
 mod demo;
+mod direction;
 mod doing;
+mod download;
+mod download_args;
 mod dry_run;
 mod du;
 mod entry;
@@ -53,6 +56,7 @@ mod stat;
 mod summary;
 mod trace;
 mod undelete;
+mod upload;
 mod verdict;
 
 use crate::error::{Error, Kind, Result};

@@ -182,7 +182,7 @@ pub(crate) fn named(place: &Place, inputs: &Inputs) -> Result<Location> {
             _ => (**location).clone(),
         },
         Place::Dev { .. } => with_names(Location::parse(&format!("http://127.0.0.1/{DEV_ACCOUNT}"))?, place),
-        Place::Local(_) | Place::Stdio => {
+        Place::Local(_) | Place::Stdio | Place::Null => {
             return Err(Error::new(Kind::Usage, "cannot take a local path for a place at a Blob service").with_advice(
                 "write https://ACCOUNT.blob.core.windows.net/CONTAINER?SAS, az://ACCOUNT/CONTAINER or dev://CONTAINER",
             ));

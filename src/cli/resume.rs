@@ -54,14 +54,9 @@ pub(crate) async fn run(args: &ResumeArgs, context: &Context) -> Result<Exit> {
         return Err(Error::new(Kind::Usage, format!("cannot resume job {}: {reason}", job.id))
             .with_advice("run its command again; blocks of large files that are there already are not sent again"));
     }
-    // A job that changes blobs where they are has one place, which AzCopy calls the source.
-    let moves = kept.destination.is_some();
-    if moves && args.source_sas.is_some() {
-        return Err(Error::new(Kind::Usage, "--source-sas: the source is on this machine").with_advice("leave it out"));
-    }
-    let given = [("--destination-sas", &args.destination_sas), ("--source-sas", &args.source_sas)];
-    let given = given.into_iter().find_map(|(flag, sas)| Some((flag, sas.as_deref()?)));
-    let sas = given.map(|(flag, sas)| Token::parse(sas).map_err(|e| e.context(flag))).transpose()?;
+    let token = |text: &Option<String>, flag| text.as_deref().map(Token::parse).transpose().map_err(|e| e.context(flag));
+    let source_sas = token(&args.source_sas, "--source-sas")?;
+    let destination_sas = token(&args.destination_sas, "--destination-sas")?;
     go_to(&kept)?;
     let parsed = parse(&kept.command_line()).map_err(|e| {
         let why = e.to_string();
@@ -78,7 +73,7 @@ pub(crate) async fn run(args: &ResumeArgs, context: &Context) -> Result<Exit> {
     };
     let resumed = store.resume(&job, lease)?;
     drop(store);
-    let origin = Some(Origin::Again { resumed, kept, sas });
+    let origin = Some(Origin::Again { resumed, kept, source_sas, destination_sas });
     match parsed.cli.command {
         Command::Copy(args) => copy::run(&args, origin, &context).await,
         Command::Remove(args) => remove::run(&args, origin, &context).await,

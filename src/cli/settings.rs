@@ -18,68 +18,6 @@ fn usage(what: impl Into<String>, advice: impl Into<String>) -> Error {
     Error::new(Kind::Usage, what).with_advice(advice)
 }
 
-/// The kinds of places there are, in AzCopy's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// Files on this machine.
-    Local,
-    /// Standard input or output.
-    Pipe,
-    /// Blobs, wherever they are.
-    Blob,
-}
-
-impl Side {
-    fn word(self) -> &'static str {
-        match self {
-            Side::Local => "Local",
-            Side::Pipe => "Pipe",
-            Side::Blob => "Blob",
-        }
-    }
-}
-
-/// Checks that this direction is offered, and that `--from-to`, where it is given, says the same.
-///
-/// # Errors
-/// `Usage`, with the reason.
-pub(crate) fn direction(from: Side, to: Side, from_to: Option<&str>) -> Result<()> {
-    if let Some(pair) = from_to {
-        let is = format!("{}{}", from.word(), to.word());
-        if let Some(reason) = refused_pair(pair) {
-            return Err(usage(format!("--from-to {pair}: {reason}"), "use LocalBlob or PipeBlob, or leave it out"));
-        }
-        if !is.eq_ignore_ascii_case(pair) {
-            return Err(usage(format!("--from-to {pair}: source and destination are {is}"), "leave it out, or correct it"));
-        }
-    }
-    match (from, to) {
-        (Side::Local | Side::Pipe, Side::Blob) => Ok(()),
-        (Side::Blob, Side::Blob) => Err(usage(
-            "copies from blob to blob are not offered yet",
-            "the source has to be a local path, a pattern or - for stdin",
-        )),
-        (Side::Blob, _) => Err(usage("downloads are not offered yet", "the destination has to be a container or blob")),
-        _ => Err(usage(
-            "the destination is no container or blob",
-            "write https://ACCOUNT.blob.core.windows.net/CONTAINER?SAS, az://ACCOUNT/CONTAINER or dev://CONTAINER",
-        )),
-    }
-}
-
-fn refused_pair(pair: &str) -> Option<&'static str> {
-    let lower = pair.to_ascii_lowercase();
-    Some(match lower.as_str() {
-        "localblob" | "pipeblob" => return None,
-        "bloblocal" | "blobpipe" => "downloads are not offered yet",
-        "blobblob" | "s3blob" | "gcpblob" => "copies from service to service are not offered yet",
-        "blobtrash" => "'blobjet remove' deletes",
-        _ if lower.contains("blobfs") => "the Data Lake endpoint is not spoken; the same data is under the blob endpoint",
-        _ if lower.contains("file") => "Azure Files is not spoken; blobjet writes block blobs",
-        _ => "this pair is not known",
-    })
-}
-
 /// What the engine is told.
 ///
 /// # Errors
@@ -238,25 +176,6 @@ mod tests {
 
     fn tune(args: &CopyArgs) -> Result<Tuning> {
         tuning(&args.sending, args.overwrite.into())
-    }
-
-    #[test]
-    fn the_pair_must_say_what_the_places_are() {
-        assert!(direction(Side::Local, Side::Blob, None).is_ok());
-        assert!(direction(Side::Pipe, Side::Blob, Some("pipeblob")).is_ok());
-        for (from, to, pair, word) in [
-            (Side::Local, Side::Blob, Some("PipeBlob"), "are LocalBlob"),
-            (Side::Local, Side::Blob, Some("LocalFile"), "Azure Files"),
-            (Side::Local, Side::Blob, Some("LocalBlobFS"), "Data Lake"),
-            (Side::Local, Side::Blob, Some("Sideways"), "not known"),
-            (Side::Blob, Side::Local, None, "downloads"),
-            (Side::Blob, Side::Pipe, Some("BlobPipe"), "downloads"),
-            (Side::Blob, Side::Blob, None, "blob to blob"),
-            (Side::Local, Side::Local, None, "no container"),
-        ] {
-            let error = direction(from, to, pair).unwrap_err();
-            assert!(error.kind() == Kind::Usage && error.to_string().contains(word), "{error}");
-        }
     }
 
     #[test]

@@ -102,7 +102,7 @@ pub(crate) fn summary(
         throughput_mbps: (mbps(counts.bytes_sent, elapsed) * 1e4).round() / 1e4,
         concurrency: counts.lanes,
         requests: stats.requests.load(Relaxed),
-        bytes_on_wire: stats.bytes_sent.load(Relaxed),
+        bytes_on_wire: stats.bytes_on_wire(),
         latency_p50_ms: millis(0.5),
         latency_p99_ms: millis(0.99),
         retries,

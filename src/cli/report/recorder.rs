@@ -98,7 +98,7 @@ impl Recorder {
         Reading {
             at,
             bytes: counts.bytes_sent,
-            bytes_on_wire: stats.bytes_sent.load(Relaxed),
+            bytes_on_wire: stats.bytes_on_wire(),
             requests: stats.requests.load(Relaxed),
             done: counts.done,
             failed: counts.failed,
