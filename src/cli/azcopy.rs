@@ -9,7 +9,7 @@ use clap::{Arg, ArgMatches, Command};
 /// What becomes of a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Taken; what it asks for is so anyway, or has no meaning for an upload from this system. A boolean.
+    /// Taken; what it asks for is so anyway, or has no meaning on this system. A boolean.
     Switch,
     /// Taken with one of these values (any, if none is listed), which ask for nothing else than what is done anyway.
     Value(&'static [&'static str]),
@@ -17,11 +17,9 @@ pub(crate) enum Verdict {
     Refused(&'static str),
 }
 
-const DOWNLOAD: &str = "it is about downloads, which blobjet does not offer yet";
 const SERVICE_TO_SERVICE: &str = "it is about copies from service to service, which blobjet does not offer yet";
 const WINDOWS: &str = "file attributes of Windows do not exist on this system";
 const FILES: &str = "it is about Azure Files, and blobjet writes block blobs";
-const POSIX: &str = "owner, permissions and times of files are not stored with blobs yet";
 const CPK: &str = "keys provided by the client are not offered yet";
 const DEBUGGING: &str = "it is a debugging aid of AzCopy's own";
 
@@ -32,28 +30,24 @@ pub(crate) const FLAGS: &[(&str, Verdict)] = &[
     ("backup", Verdict::Refused("backup privileges exist on Windows only")),
     ("blob-type", Verdict::Value(&["Detect", "BlockBlob"])),
     ("check-length", Verdict::Switch),
-    ("check-md5", Verdict::Refused(DOWNLOAD)),
     ("check-version", Verdict::Refused("blobjet makes no network call that nobody needs")),
     ("cpk-by-name", Verdict::Refused(CPK)),
     ("cpk-by-value", Verdict::Refused(CPK)),
     ("debug-skip-files", Verdict::Refused(DEBUGGING)),
-    ("decompress", Verdict::Refused(DOWNLOAD)),
     ("disable-auto-decoding", Verdict::Switch),
     ("exclude-attributes", Verdict::Refused(WINDOWS)),
     ("exclude-blob-type", Verdict::Refused(SERVICE_TO_SERVICE)),
     ("exclude-container", Verdict::Refused(SERVICE_TO_SERVICE)),
-    ("force-if-read-only", Verdict::Refused(DOWNLOAD)),
+    ("force-if-read-only", Verdict::Switch),
     ("hardlinks", Verdict::Value(&["follow"])),
     ("include-attributes", Verdict::Refused(WINDOWS)),
     ("include-directory-stub", Verdict::Refused(SERVICE_TO_SERVICE)),
-    ("list-of-versions", Verdict::Refused(DOWNLOAD)),
+    ("list-of-versions", Verdict::Refused("versions of blobs cannot be copied yet")),
     ("page-blob-tier", Verdict::Value(&["None"])),
-    ("posix-properties-style", Verdict::Refused(POSIX)),
+    ("posix-properties-style", Verdict::Value(&["standard"])),
     ("preserve-info", Verdict::Refused(FILES)),
-    ("preserve-last-modified-time", Verdict::Refused(DOWNLOAD)),
-    ("preserve-owner", Verdict::Refused(DOWNLOAD)),
+    ("preserve-owner", Verdict::Refused("--preserve-posix-properties keeps owner and group with the other properties")),
     ("preserve-permissions", Verdict::Refused(FILES)),
-    ("preserve-posix-properties", Verdict::Refused(POSIX)),
     ("preserve-smb-info", Verdict::Refused(FILES)),
     ("preserve-smb-permissions", Verdict::Refused(FILES)),
     ("preserve-symlinks", Verdict::Refused("links cannot be stored as links yet; --follow-symlinks stores what they point to")),

@@ -27,10 +27,10 @@ A file that exists is never taken for a pattern. The table of where things land 
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct CopyArgs {
-    /// Local file, folder or pattern, - for stdin; or a container, blob, folder or pattern of blobs
+    /// Files (or - for stdin) to upload, or blobs to download
     #[arg(value_name = "SOURCE")]
     pub(crate) source: String,
-    /// Container or blob: https://... (with SAS), az://ACCOUNT/..., dev://CONTAINER/...; or a local file or folder, - for stdout
+    /// Where to: https://... (with SAS), az://ACCOUNT/..., dev://CONTAINER/...; or a path, or -
     #[arg(value_name = "DEST")]
     pub(crate) destination: Option<String>,
 
@@ -47,7 +47,7 @@ pub(crate) struct CopyArgs {
     #[arg(long, value_enum, ignore_case = true, default_value_t = OverwriteArg::True, hide_possible_values = true, value_name = "HOW")]
     pub(crate) overwrite: OverwriteArg,
     /// A source that changes meanwhile: fail, retry or snapshot [default: fail for files, retry for blobs]
-    #[arg(long, value_enum, ignore_case = true, hide_possible_values = true, value_name = "HOW")]
+    #[arg(long, value_enum, ignore_case = true, hide_possible_values = true, value_name = "HOW", hide_short_help = true)]
     pub(crate) on_change: Option<OnChangeArg>,
     /// Create the container if it is not there
     #[arg(long, switch = false)]

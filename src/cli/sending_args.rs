@@ -18,7 +18,7 @@ pub(crate) struct SendingArgs {
     /// Most memory for data in flight, e.g. 256MiB (default: a block for each request, up to 1 GiB, a quarter of what is free and, where their number is found, 112 MiB a core)
     #[arg(long, value_name = "SIZE", hide_short_help = true, allow_negative_numbers = true)]
     pub(crate) memory: Option<ByteCount>,
-    /// Block size in MiB, e.g. 0.25 (default 8)
+    /// Block size in MiB, e.g. 0.25 (default 8; downloads 4)
     #[arg(long, value_name = "MIB", value_parser = mebibytes, allow_negative_numbers = true, hide_short_help = true)]
     pub(crate) block_size_mb: Option<u64>,
     /// Largest file sent in one request, MiB (default: the block size)

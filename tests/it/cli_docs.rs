@@ -24,6 +24,8 @@ fn value(flag: &str) -> &'static str {
         "--block-size-mb" | "--put-blob-size-mb" | "--cap-mbps" => "=0.25",
         "--cache-control" | "--content-disposition" | "--content-encoding" | "--content-language" | "--content-type" => "=x/y",
         "--from-to" => "=LocalBlob",
+        "--check-md5" => "=LogOnly",
+        "--posix-properties-style" => "=standard",
         "--hardlinks" => "=follow",
         "--include-after" => "=2020-01-01",
         "--include-before" => "=2100-01-01T00:00:00Z",
@@ -41,6 +43,9 @@ fn value(flag: &str) -> &'static str {
         _ => "",
     }
 }
+
+/// Those that are refused on an upload.
+const DOWNLOADS: &[&str] = &["--check-md5", "--decompress", "--preserve-last-modified-time"];
 
 /// Flag, verdict, remark.
 fn rows() -> Vec<(String, String, String)> {
@@ -66,9 +71,11 @@ fn flags_do_what_the_table_says() {
     let world = World::new();
     world.write("d/f.txt", "x");
     world.write("list", "f.txt\n");
+    assert_eq!(world.run(&["copy", "d", "dev://box", "--recursive"]).code, 0);
     for (flag, verdict, remark) in rows() {
         let given = format!("{flag}{}", value(&flag));
-        let ran = world.run(&["copy", "d", "dev://box", "--dry-run", "--recursive", &given]);
+        let (from, to) = if DOWNLOADS.contains(&flag.as_str()) { ("dev://box/d", "out") } else { ("d", "dev://box") };
+        let ran = world.run(&["copy", from, to, "--dry-run", "--recursive", &given]);
         match verdict.as_str() {
             "same" | "taken" => assert_eq!(ran.code, 0, "{given}: {}", ran.stderr),
             "refused" => {
