@@ -42,7 +42,8 @@ impl SafeUrl {
     /// escaped letter such as `%73ig`) loses its value, as does the `AccountKey` of a connection string, and `user:password@`
     /// before a host goes.
     pub fn new(url: &str) -> Self {
-        SafeUrl(redact_query(&redact_userinfo(url)))
+        // In this order what comes out stays as it is when it comes in again.
+        SafeUrl(redact_userinfo(&redact_query(url)))
     }
 }
 
