@@ -1,4 +1,4 @@
-//! Deletes many blobs, some at a time; what `remove` and `bench` share.
+//! Deletes many blobs, some at a time: how `bench` cleans up, which has to know of each name whether there was such a blob.
 
 use crate::error::Result;
 use crate::rest::blob::{Blob, DeleteSnapshots};

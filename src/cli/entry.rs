@@ -77,7 +77,7 @@ impl Entry {
                 out.warn(&format!("the journal is off: {why}. The job goes on; 'blobjet jobs' will not know all of it"));
             }
             Notice::Unfinished(id) => out.warn(&format!(
-                "an earlier job from here to there did not finish; 'blobjet jobs resume {id}' would have sent what is missing"
+                "an earlier job of the same places did not finish; 'blobjet jobs resume {id}' would have gone on with it"
             )),
         };
         let keep = Keep { jobs: keep_jobs, ..Keep::default() };
