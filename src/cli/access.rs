@@ -163,9 +163,13 @@ pub(crate) async fn run(args: &AccessArgs, context: &Context) -> Result<Exit> {
 /// What to ask about. A SAS for one blob is asked about that blob, any other credential about names that are not there.
 fn target(remote: &Remote) -> Target {
     let Location { container, blob, .. } = &remote.location;
-    let resource = remote.credential().sas().and_then(|fields| fields.sr.as_deref());
+    let sas = remote.credential().sas();
+    let resource = sas.and_then(|fields| fields.sr.as_deref());
     let scope = match (resource, blob) {
-        (Some("b"), Some(blob)) => Scope::Blob(blob.clone()),
+        (Some("b"), Some(blob)) => {
+            let own = sas.filter(|fields| fields.si.is_none()).and_then(|fields| fields.sp.clone());
+            Scope::Blob(blob.clone(), own)
+        }
         (Some("bs" | "bv"), Some(blob)) => Scope::Moment(blob.clone()),
         // Under the blob or folder: the SAS may be for a folder.
         (_, Some(blob)) => Scope::Names(format!("{}/", blob.trim_end_matches('/'))),

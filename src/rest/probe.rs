@@ -7,12 +7,13 @@
 //! What is asked of writing cannot write, for reasons that do not depend on each other:
 //! - Set Blob Metadata, Snapshot Blob and Delete Blob do nothing to a name that is not there, and none of them makes a blob or
 //!   stages a block. That is why Put Blob and Put Block, which would, are not asked.
-//! - The name has 128 random bits, unless the credential is for one blob only; then the name is that blob's, and the next three
+//! - The name has 128 random bits, unless the credential is for one blob only; then the name is that blob's, and the next two
 //!   keep it as it is.
-//! - Delete Blob is for a snapshot from before there was a service. A blob of which only blocks are staged could be deleted, and
-//!   has no ETag to demand another of; a snapshot of it cannot be there. [I: that a SAS for a blob is for its snapshots, too]
 //! - `If-Match` demands an ETag that no blob has: 412 where there is a blob.
 //! - `x-ms-lease-id` names a lease that nobody holds: 412 where there is a blob without a lease, and with another one.
+//!
+//! Delete Blob is not asked of that one blob: one of which only blocks are staged can be deleted, and has no ETag to demand another
+//! of. Whether its SAS is taken for good, and what it says of itself, tell the right instead.
 //!
 //! Sources: "Set Blob Metadata", "Snapshot Blob", "Delete Blob", "Get Blob Tags", "Get Account Information", "Specifying conditional
 //! headers for Blob service operations", Azure Storage REST reference.
@@ -105,8 +106,8 @@ pub struct Target {
 pub enum Scope {
     /// All that begin so: one is made up.
     Names(String),
-    /// One blob.
-    Blob(String),
+    /// One blob, and the rights of its SAS, where they stand in it rather than in a stored policy.
+    Blob(String, Option<String>),
     /// One snapshot or version of a blob, which the SAS names. What could change it is not asked.
     Moment(String),
 }
@@ -114,14 +115,12 @@ pub enum Scope {
 /// An ETag that no blob has: the service's are times.
 const NO_ETAG: HeaderValue = HeaderValue::from_static("\"0x0\"");
 
-/// A moment before there was a service, as snapshots are named.
-const NO_SNAPSHOT: &str = "2000-01-01T00:00:00.0000000Z";
-
 /// What made-up names begin with.
 const MADE_UP: &str = "blobjet-access-";
 
 /// Rights that no table of [`Need`] has.
 const CREATE: Need = Need { action: "create blobs", level: Level::Object, rights: &["cw"], account_only: false };
+const REACH: Need = Need { action: "reach the service", level: Level::Object, rights: &[], account_only: false };
 const INFORMATION: Need = Need { action: "see the account", level: Level::Object, rights: &[], account_only: false };
 
 /// The kind of account, as far as it is told.
@@ -147,10 +146,12 @@ pub async fn right(client: &Client, target: &Target, right: Right) -> Result<Pro
     let name = match &target.scope {
         Scope::Names(start) => format!("{start}{made_up}"),
         Scope::Moment(_) if changes => {
-            let what = "this is not asked of a SAS for a snapshot or a version";
-            return Ok(Probed { finding: Finding::Unclear(Error::new(Kind::Unsupported, what)), container: None });
+            return Ok(not_asked("this is not asked of a SAS for a snapshot or a version"));
         }
-        Scope::Blob(name) | Scope::Moment(name) => name.clone(),
+        Scope::Blob(name, rights) if right == Right::Delete => {
+            return deleting_one(client, client.location().blob_path(container, name), rights.as_deref()).await;
+        }
+        Scope::Blob(name, _) | Scope::Moment(name) => name.clone(),
     };
     let path = client.location().blob_path(container, &name);
     let (request, op) = match right {
@@ -168,7 +169,7 @@ pub async fn right(client: &Client, target: &Target, right: Right) -> Result<Pro
         Right::Tags => (Request::new(Method::GET, path).query("comp", "tags"), Op::new("read the tags of", Need::TAGS)),
         Right::Create => (Request::new(Method::PUT, path).query("comp", "snapshot"), Op::new("create", CREATE)),
         Right::Write => (Request::new(Method::PUT, path).query("comp", "metadata"), Op::new("write", Need::CHANGE)),
-        Right::Delete => (Request::new(Method::DELETE, path).query("snapshot", NO_SNAPSHOT), Op::new("delete", Need::DELETE)),
+        Right::Delete => (Request::new(Method::DELETE, path), Op::new("delete", Need::DELETE)),
     };
     let request = match right {
         Right::List => request.query("maxresults", "1"),
@@ -182,6 +183,28 @@ pub async fn right(client: &Client, target: &Target, right: Right) -> Result<Pro
     let result = client.send(request, op).await;
     let container = container_of(&result);
     Ok(Probed { finding: found(result, changes)?, container })
+}
+
+fn not_asked(why: &str) -> Probed {
+    Probed { finding: Finding::Unclear(Error::new(Kind::Unsupported, why)), container: None }
+}
+
+/// Whether the one blob that a SAS is for may be deleted, as its `rights` say, if the service takes the SAS.
+async fn deleting_one(client: &Client, path: String, rights: Option<&str>) -> Result<Probed> {
+    if rights.is_none() {
+        return Ok(not_asked("deleting is not asked of a SAS for one blob whose rights stand in a stored policy"));
+    }
+    if let Err(error) = client.check_need(Need::DELETE) {
+        return Ok(Probed { finding: Finding::Refused(error), container: None });
+    }
+    // Without the right to read the answer is a refusal that comes after the signature was found good.
+    let result = client.send(Request::new(Method::HEAD, path), Op::new("reach", REACH)).await;
+    let container = container_of(&result);
+    let finding = match found(result, false)? {
+        Finding::Refused(error) if error.code() == Some("AuthorizationPermissionMismatch") => Finding::Allowed,
+        other => other,
+    };
+    Ok(Probed { finding, container })
 }
 
 fn container_of(result: &Result<Response>) -> Option<bool> {
@@ -227,7 +250,7 @@ fn found(result: Result<Response>, cannot_succeed: bool) -> Result<Finding> {
 /// Where the service cannot be reached.
 pub async fn account(client: &Client, target: &Target) -> Result<Option<Account>> {
     let path = match (&target.container, &target.scope) {
-        (Some(container), Scope::Blob(blob) | Scope::Moment(blob)) => client.location().blob_path(container, blob),
+        (Some(container), Scope::Blob(blob, _) | Scope::Moment(blob)) => client.location().blob_path(container, blob),
         (Some(container), Scope::Names(_)) => client.location().container_path(container),
         (None, _) => client.location().account_path(),
     };
@@ -253,7 +276,7 @@ pub async fn clock(client: &Client, target: &Target) -> Result<Option<i64>> {
         Some(container) => Request::new(Method::HEAD, client.location().container_path(container)).query("restype", "container"),
         None => Request::new(Method::GET, client.location().account_path()).query("comp", "list").query("maxresults", "1"),
     };
-    match client.send(request, Op::new("reach", Need { rights: &[], ..INFORMATION })).await {
+    match client.send(request, Op::new("reach", REACH)).await {
         Ok(response) => Ok(answer::facts(&response, SystemTime::now()).clock_ahead_s),
         Err(error) => match error.answer() {
             Some(answer) if answer.from_service => Ok(answer.clock_ahead_s),
