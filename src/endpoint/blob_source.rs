@@ -12,6 +12,7 @@ use crate::endpoint::{Facts, Flow, Found, Item, Known, Listing, Pour, Reader, Re
 use crate::error::{Error, Kind, Result};
 use crate::rest::blob::{Blob, BlobProperties};
 use crate::rest::client::Client;
+use crate::rest::from_url::Link;
 use crate::rest::location::Location;
 use crate::rest::model::BlobItem;
 use crate::rest::range::Range;
@@ -72,6 +73,8 @@ pub struct BlobSource {
     what: What,
     /// Whether names become paths, so that none may lie under another.
     paths: bool,
+    /// Whether index tags are asked for.
+    tags: bool,
 }
 
 impl BlobSource {
@@ -79,13 +82,29 @@ impl BlobSource {
     pub fn new(client: Client, container: impl Into<Arc<str>>, what: What) -> Self {
         let container = container.into();
         let place = Location { container: Some(container.to_string()), blob: None, ..client.location().clone() };
-        BlobSource { client, container, place, what, paths: false }
+        BlobSource { client, container, place, what, paths: false, tags: false }
     }
 
     /// For files: a blob whose name lies under that of another fails, as no file can be in a file.
     #[must_use]
     pub fn as_paths(self) -> Self {
         BlobSource { paths: true, ..self }
+    }
+
+    /// Asks for index tags as well, with the listing or, of a single blob, with a request of their own.
+    #[must_use]
+    pub fn with_tags(self) -> Self {
+        BlobSource { tags: true, ..self }
+    }
+
+    /// Whether everything lands under the name it has.
+    pub fn keeps_names(&self) -> bool {
+        let same = |many: &Many| many.under == many.named[..many.named.rfind('/').map_or(0, |at| at + 1)];
+        match &self.what {
+            What::One { blob, target } => blob == target,
+            What::Many(many) => same(many),
+            What::Either { blob, target, many } => blob == target || same(many),
+        }
     }
 
     fn shown(&self, blob: &str) -> String {
@@ -100,7 +119,8 @@ impl BlobSource {
     async fn list_many(&self, many: &Many, out: &Listing) -> Result<()> {
         let (sender, mut listed) = mpsc::channel::<Vec<Listed>>(1);
         let failed = Arc::new(Mutex::new(Vec::new()));
-        let mut listing = many.listing.clone().including(&["metadata"]);
+        let include: &[&str] = if self.tags { &["metadata", "tags"] } else { &["metadata"] };
+        let mut listing = many.listing.clone().including(include);
         if self.paths {
             // What it takes to see that a name lies under another.
             listing = listing.ordered();
@@ -143,8 +163,12 @@ impl BlobSource {
     }
 
     async fn look(&self, blob: &str) -> Result<Option<Known>> {
-        let Some(there) = Blob::new(&self.client, &self.container, blob).get_properties().await? else { return Ok(None) };
-        let known = known_by(&there);
+        let at = Blob::new(&self.client, &self.container, blob);
+        let Some(there) = at.get_properties().await? else { return Ok(None) };
+        let mut known = known_by(&there);
+        if let Some(known) = known.as_mut().filter(|_| self.tags && there.get("x-ms-tag-count").is_some()) {
+            known.carried.tags = at.get_tags().await?.0;
+        }
         let missing =
             || Error::new(Kind::BadAnswer, format!("length or ETag is missing in the properties of {}", self.shown(blob)));
         known.ok_or_else(missing).map(Some)
@@ -308,6 +332,10 @@ impl Reader for BlobReader {
 
     fn carried(&self) -> Option<&Attributes> {
         Some(&self.known.carried)
+    }
+
+    fn link(&self) -> Result<Option<Link>> {
+        self.client.link(&self.container, &self.name).map(Some)
     }
 
     fn pour<'a>(&'a self, offset: u64, len: u64, into: &'a mut dyn Pour) -> Task<'a, Result<Receipt>> {

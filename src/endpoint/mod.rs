@@ -4,6 +4,7 @@
 //! A file, a pipe and a blob look the same here. The engine knows these traits and nothing behind them; which endpoint an
 //! argument means is decided in [`open`]. All trait methods may be called from any task of the runtime.
 
+pub mod account;
 pub mod arrival;
 pub mod blob;
 pub mod blob_changes;

@@ -4,6 +4,7 @@ use crate::attributes::Attributes;
 use crate::chunks::Chunks;
 use crate::endpoint::{Facts, Flow, Item, Listing, Pour, Reader, Receipt, Same, Source, Task};
 use crate::error::Result;
+use crate::rest::from_url::Link;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -73,6 +74,10 @@ impl Reader for TimedReader {
 
     fn carried(&self) -> Option<&Attributes> {
         self.inner.carried()
+    }
+
+    fn link(&self) -> Result<Option<Link>> {
+        self.inner.link()
     }
 
     fn pour<'a>(&'a self, offset: u64, len: u64, into: &'a mut dyn Pour) -> Task<'a, Result<Receipt>> {
