@@ -10,7 +10,7 @@ use super::report::Recording;
 use super::report::file::ReportFile;
 use super::report::recorder;
 use super::settings::{cap_bits_per_s, told};
-use super::{download, job, upload};
+use super::{copy_remote, download, job, upload};
 use crate::endpoint::Source;
 use crate::endpoint::file::ReadMode;
 use crate::endpoint::open::{Opening, Place};
@@ -53,6 +53,7 @@ pub(crate) async fn run(args: &CopyArgs, mut origin: Option<Origin>, context: &C
     match direction {
         Direction::Upload => upload::run(args, (from, to), about, context).await,
         Direction::Download => download::run(args, (from, to), about, context).await,
+        Direction::Between => copy_remote::run(args, (from, to), about, context).await,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The options of `copy`, with AzCopy's names.
 
 use super::attribute_args::AttributeArgs;
+use super::copy_remote_args::CopyRemoteArgs;
 use super::download_args::DownloadArgs;
 use super::options::Switch;
 use super::selection_args::SelectionArgs;
@@ -83,6 +84,8 @@ pub(crate) struct CopyArgs {
     pub(crate) attributes: AttributeArgs,
     #[command(flatten)]
     pub(crate) download: DownloadArgs,
+    #[command(flatten)]
+    pub(crate) remote: CopyRemoteArgs,
 }
 
 /// `--on-change`.

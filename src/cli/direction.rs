@@ -12,6 +12,8 @@ pub(crate) enum Direction {
     Upload,
     /// Blobs to files, to standard output, or to nowhere.
     Download,
+    /// Blobs to blobs.
+    Between,
 }
 
 /// What a place is, in AzCopy's words.
@@ -45,7 +47,7 @@ pub(crate) fn direction(from: &Place, to: &Place, from_to: Option<&str>) -> Resu
     match (from, to) {
         ("Local" | "Pipe", "Blob") => Ok(Direction::Upload),
         ("Blob", "Local" | "Pipe" | "Null") => Ok(Direction::Download),
-        ("Blob", _) => Err(usage("copies from blob to blob are not offered yet", "download it, and upload that")),
+        ("Blob", _) => Ok(Direction::Between),
         ("Null", _) => Err(usage("there is nothing to read from null:", "'blobjet bench' sends made-up data")),
         _ => Err(usage(
             "neither source nor destination is a container or blob",
@@ -57,8 +59,8 @@ pub(crate) fn direction(from: &Place, to: &Place, from_to: Option<&str>) -> Resu
 fn refused_pair(pair: &str) -> Option<&'static str> {
     let lower = pair.to_ascii_lowercase();
     Some(match lower.as_str() {
-        "localblob" | "pipeblob" | "bloblocal" | "blobpipe" | "blobnull" => return None,
-        "blobblob" | "s3blob" | "gcpblob" => "copies from service to service are not offered yet",
+        "localblob" | "pipeblob" | "bloblocal" | "blobpipe" | "blobnull" | "blobblob" => return None,
+        "s3blob" | "gcpblob" => "other clouds are not spoken",
         "blobtrash" => "'blobjet remove' deletes",
         _ if lower.contains("blobfs") => "the Data Lake endpoint is not spoken; the same data is under the blob endpoint",
         _ if lower.contains("file") => "Azure Files is not spoken; blobjet copies blobs",
@@ -71,13 +73,15 @@ fn refused_pair(pair: &str) -> Option<&'static str> {
 /// # Errors
 /// `Usage`, naming the option.
 pub(crate) fn refuse_misplaced(args: &CopyArgs, direction: Direction) -> Result<()> {
-    let of_uploads = [
-        ("--put-md5", args.sending.put_md5),
-        ("--put-blob-size-mb", args.sending.put_blob_size_mb.is_some()),
-        ("--create-container", args.create_container),
+    let of_files = [
         ("--follow-symlinks", args.follow_symlinks),
         ("--no-guess-mime-type", args.no_guess_mime_type),
         ("--read", args.read != ReadArg::Auto),
+    ];
+    let of_blobs_made = [
+        ("--put-md5", args.sending.put_md5),
+        ("--put-blob-size-mb", args.sending.put_blob_size_mb.is_some()),
+        ("--create-container", args.create_container),
         (
             "an option about what a blob carries (such as --content-type, --metadata, --block-blob-tier)",
             args.attributes != AttributeArgs::default(),
@@ -88,12 +92,24 @@ pub(crate) fn refuse_misplaced(args: &CopyArgs, direction: Direction) -> Result<
         ("--decompress", args.download.decompress),
         ("--preserve-last-modified-time", args.download.preserve_last_modified_time),
     ];
-    let (misplaced, what): (&[(&str, bool)], _) = match direction {
-        Direction::Upload => (&of_downloads, "is about downloads, and this is an upload"),
-        Direction::Download => (&of_uploads, "is about uploads, and this is a download"),
+    let of_between = [
+        ("--stream", args.remote.stream),
+        (
+            "an option about what is taken and kept from blob to blob (--s2s-..., --exclude-container)",
+            args.remote.is_given_besides_stream(),
+        ),
+    ];
+    let (about_files, about_made) = ((&of_files[..], "is about reading files"), (&of_blobs_made[..], "is about writing blobs"));
+    let (about_between, about_downloads) =
+        ((&of_between[..], "is about copies from blob to blob"), (&of_downloads[..], "is about downloads"));
+    let (misplaced, this) = match direction {
+        Direction::Upload => (vec![about_downloads, about_between], "an upload"),
+        Direction::Download => (vec![about_files, about_made, about_between], "a download"),
+        Direction::Between => (vec![about_files, about_downloads], "a copy from blob to blob"),
     };
-    match misplaced.iter().find(|(_, given)| *given) {
-        Some((name, _)) => Err(usage(format!("{name} {what}"), "leave it out")),
+    let given = misplaced.iter().find_map(|(options, what)| Some((options.iter().find(|(_, given)| *given)?.0, *what)));
+    match given {
+        Some((name, what)) => Err(usage(format!("{name} {what}, and this is {this}"), "leave it out")),
         None => Ok(()),
     }
 }
@@ -119,6 +135,7 @@ mod tests {
             ("dev://c", "d", Some("BlobLocal"), Direction::Download),
             ("dev://c/x", "-", Some("BlobPipe"), Direction::Download),
             ("dev://c/x", "/dev/null", None, Direction::Download),
+            ("dev://c/x", "az://acct1/d", Some("BlobBlob"), Direction::Between),
         ] {
             assert_eq!(way(from, to, pair).unwrap(), expected, "{from} {to}");
         }
@@ -128,7 +145,6 @@ mod tests {
             ("d", "dev://c", Some("LocalBlobFS"), "Data Lake"),
             ("d", "dev://c", Some("Sideways"), "not known"),
             ("dev://c", "d", Some("LocalBlob"), "are BlobLocal"),
-            ("dev://c", "dev://d", None, "blob to blob"),
             ("d", "e", None, "neither"),
             ("null:", "dev://c", None, "nothing to read"),
         ] {
@@ -152,6 +168,19 @@ mod tests {
         for line in ["--check-md5 NoCheck", "--decompress", "--preserve-last-modified-time"] {
             assert!(refuse_misplaced(&args(line), Direction::Download).is_ok(), "{line}");
             assert!(refuse_misplaced(&args(line), Direction::Upload).is_err(), "{line}");
+            assert!(refuse_misplaced(&args(line), Direction::Between).is_err(), "{line}");
         }
+        for line in [
+            "--stream",
+            "--s2s-preserve-properties=false",
+            "--s2s-preserve-blob-tags",
+            "--s2s-handle-invalid-metadata failifinvalid",
+        ] {
+            assert!(refuse_misplaced(&args(line), Direction::Between).is_ok(), "{line}");
+            assert!(refuse_misplaced(&args(line), Direction::Upload).is_err(), "{line}");
+            assert!(refuse_misplaced(&args(line), Direction::Download).is_err(), "{line}");
+        }
+        assert!(refuse_misplaced(&args("--content-type a/b"), Direction::Between).is_ok());
+        assert!(refuse_misplaced(&args("--follow-symlinks"), Direction::Between).is_err());
     }
 }

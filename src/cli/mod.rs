@@ -12,6 +12,8 @@ mod completion;
 mod context;
 mod copy;
 mod copy_args;
+mod copy_remote;
+mod copy_remote_args;
 mod deletes;
 mod demo;
 mod direction;

@@ -43,6 +43,12 @@ impl Remote {
         Ok(Remote { place: place.clone(), location, credential, emulator: None })
     }
 
+    /// Another place at the embedded service that this one has started: one process at a time can have its data.
+    pub(crate) fn beside(&self, place: &Place) -> Remote {
+        let location = with_names(self.location.clone(), place);
+        Remote { place: place.clone(), location, credential: Arc::clone(&self.credential), emulator: None }
+    }
+
     /// An embedded service that throws away what it is sent, with this container's name; it is gone with this.
     ///
     /// # Errors

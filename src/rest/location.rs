@@ -181,6 +181,12 @@ impl Location {
         self.port.unwrap_or(self.scheme.default_port())
     }
 
+    /// Whether this is at the same service as another place, of the same account.
+    pub fn is_beside(&self, other: &Location) -> bool {
+        let service = |place: &Location| (place.scheme, place.host.clone(), place.port_or_default(), place.account.clone());
+        service(self) == service(other)
+    }
+
     /// Whether the host is this machine: `localhost`, `*.localhost` or a loopback address.
     pub fn is_loopback(&self) -> bool {
         match self.host.parse::<IpAddr>() {

@@ -31,6 +31,8 @@ fn value(flag: &str) -> &'static str {
         "--include-before" => "=2100-01-01T00:00:00Z",
         "--include-path" => "=f.txt",
         "--include-pattern" | "--include-regex" => "=f.*",
+        "--exclude-container" => "=other",
+        "--s2s-handle-invalid-metadata" => "=RenameIfInvalid",
         "--exclude-path" | "--exclude-pattern" | "--exclude-regex" => "=other",
         "--list-of-files" => "=list",
         "--log-level" => "=ERROR",
@@ -74,7 +76,13 @@ fn flags_do_what_the_table_says() {
     assert_eq!(world.run(&["copy", "d", "dev://box", "--recursive"]).code, 0);
     for (flag, verdict, remark) in rows() {
         let given = format!("{flag}{}", value(&flag));
-        let (from, to) = if DOWNLOADS.contains(&flag.as_str()) { ("dev://box/d", "out") } else { ("d", "dev://box") };
+        let (from, to) = match flag.as_str() {
+            flag if DOWNLOADS.contains(&flag) => ("dev://box/d", "out"),
+            // From account to account; where nothing is sent, nobody has to be there.
+            "--exclude-container" => ("dev://", "http://127.0.0.1:9/devstoreaccount1"),
+            flag if flag.starts_with("--s2s-") => ("dev://box/d", "dev://other"),
+            _ => ("d", "dev://box"),
+        };
         let ran = world.run(&["copy", from, to, "--dry-run", "--recursive", &given]);
         match verdict.as_str() {
             "same" | "taken" => assert_eq!(ran.code, 0, "{given}: {}", ran.stderr),

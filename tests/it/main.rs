@@ -22,6 +22,7 @@ mod cli_set_properties;
 mod cli_stat;
 mod cli_support;
 mod contract;
+mod copy_remote;
 mod counts;
 mod double;
 mod emulator_auth;

@@ -326,10 +326,30 @@ def tool(azurite):
             compare(container, {})
 
 
+def between(azurite):
+    """Azurite knows neither Put Blob From URL nor Put Block From URL."""
+    files = {name: name.encode() * (1 + i % 2 * 200) for i, name in enumerate(kit.ODD_NAMES)}
+    source, target = azurite.container(), azurite.container()
+    for name, content in files.items():
+        source.upload_blob(name, content, metadata={"color": "blue"})
+    copy = ["copy", azurite.address(source), azurite.address(target), "--recursive"]
+    with check("azurite: a copy from blob to blob that the server cannot do ends once, and offers --stream"):
+        ran = kit.blobjet(*copy, **kit.key_environment())
+        same(ran.code, 1, f"exit code, having said {ran.err[-300:]!r}")
+        same(ran.err.count("error:"), 1, "errors told")
+        assert "--stream" in ran.err, ran.err
+        compare(target, {})
+    with check("azurite: --stream copies from blob to blob through this machine, names and metadata kept"):
+        kit.blobjet(*copy, "--stream", "--block-size-mb", "0.001", **kit.key_environment()).ok()
+        compare(target, files)
+        kept = {name: target.get_blob_client(name).get_blob_properties().metadata for name in files}
+        same(kept, {name: {"color": "blue"} for name in files}, "metadata")
+
+
 def main():
     with kit.azurite() as store:
         azurite = Azurite(store)
-        for part in (sizes, names, properties, pipes, overwriting, refusals, tool):
+        for part in (sizes, names, properties, pipes, overwriting, refusals, tool, between):
             part(azurite)
     kit.finish()
 
