@@ -7,9 +7,10 @@ use super::doing::Doing;
 use super::exit::Exit;
 use super::remote::{Remote, named};
 use super::settings::{said, tuning};
+use super::standard_output::{AHEAD, pour};
 use super::{dry_run, job, limits};
 use crate::endpoint::file_sink::FileSink;
-use crate::endpoint::in_order::{Ahead, in_order};
+use crate::endpoint::in_order::Ahead;
 use crate::endpoint::null::NullSink;
 use crate::endpoint::open::{Opening, Place};
 use crate::endpoint::open_blobs::blobs;
@@ -20,14 +21,9 @@ use crate::rest::range::MAX_SUMMED;
 use crate::rest::stats::Stats;
 use crate::transfer::engine::Job;
 use crate::transfer::plan::{OnChange, Tuning};
-use md5::{Digest as _, Md5};
-use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Ranges fetched ahead for standard output at most, where their number is not given: they are in memory.
-const AHEAD: usize = 16;
 
 /// Runs a download.
 ///
@@ -115,41 +111,13 @@ fn landing_place(to: &Place) -> (PathBuf, Option<String>) {
     }
 }
 
-/// Writes one blob to standard output, in order. A reader who has seen enough ends it without a word.
+/// Writes one blob to standard output.
 async fn to_stdout(source: &dyn Source, name: &str, args: &CopyArgs, tuning: &Tuning, context: &Context) -> Result<Exit> {
     let reader: Arc<dyn crate::endpoint::Reader> = Arc::from(source.open(&Item::new(name, "-")).await?);
     let len = reader.facts().len.unwrap_or(0);
     let lanes = tuning.lanes_first.map_or(tuning.lanes, |_| NonZeroUsize::new(AHEAD).unwrap_or(NonZeroUsize::MIN));
     let most = usize::try_from(tuning.memory / tuning.block_size.max(1)).unwrap_or(usize::MAX);
     let ahead = Ahead { block: tuning.block_size, blocks: lanes.min(NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN)) };
-    let expected = reader.carried().and_then(|carried| carried.content_md5);
-    let handling = args.download.handling();
-    let mut md5 = expected.filter(|_| handling.checks_md5()).map(|_| Md5::new());
-    let mut closed = false;
-    let each = |data: crate::chunks::Chunks| {
-        let mut out = std::io::stdout().lock();
-        for piece in data.iter() {
-            if let Some(md5) = &mut md5 {
-                md5.update(piece);
-            }
-            match tokio::task::block_in_place(|| out.write_all(piece)) {
-                Ok(()) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
-                    closed = true;
-                    return Ok(false);
-                }
-                Err(error) => return Err(Error::new(Kind::Local, "cannot write to standard output").with_source(error)),
-            }
-        }
-        Ok(true)
-    };
-    in_order(Arc::clone(&reader), 0..len, ahead, each).await?;
-    if closed {
-        return Ok(Exit::Done);
-    }
-    let found = md5.map(|md5| md5.finalize().into());
-    if let Some(text) = handling.judge_md5(&*reader, found, "what went to standard output")? {
-        context.out.warn(&text);
-    }
+    pour(&reader, 0..len, ahead, &args.download.handling(), context).await?;
     Ok(Exit::Done)
 }

@@ -7,6 +7,7 @@ mod access;
 mod attribute_args;
 mod azcopy;
 mod bench;
+mod cat;
 mod changing;
 mod completion;
 mod context;
@@ -54,6 +55,7 @@ mod sending_args;
 mod serve;
 mod set_properties;
 mod settings;
+mod standard_output;
 mod stat;
 mod summary;
 mod trace;
@@ -146,6 +148,7 @@ async fn command(cli: Cli, kept: Option<Kept>, out: Arc<Output>) -> Result<Exit>
         Command::Explain(args) => explain::run(&args, &context),
         Command::Man(args) => man::run(&args, &context),
         Command::List(args) => until_signal(&context, list::run(&args, &context)).await,
+        Command::Cat(args) => until_signal(&context, cat::run(&args, &context)).await,
         Command::Du(args) => until_signal(&context, du::run(&args, &context)).await,
         Command::Access(args) => until_signal(&context, access::run(&args, &context)).await,
         Command::Stat(args) => until_signal(&context, stat::run(&args, &context)).await,

@@ -5,6 +5,7 @@
 
 use super::access::AccessArgs;
 use super::bench::BenchArgs;
+use super::cat::CatArgs;
 use super::completion::CompletionArgs;
 use super::copy_args::CopyArgs;
 use super::demo::DemoArgs;
@@ -66,6 +67,8 @@ pub(crate) enum Command {
     List(Box<ListArgs>),
     /// Add up bytes and blobs by folder, tier and type
     Du(Box<DuArgs>),
+    /// Write blobs, or parts of them, to standard output
+    Cat(CatArgs),
     /// Show everything about a blob, a container or an account
     Stat(StatArgs),
     /// Create a container

@@ -6,6 +6,7 @@ mod blob_batch;
 mod blob_changes;
 mod cli_access;
 mod cli_bench;
+mod cli_cat;
 mod cli_copy;
 mod cli_demo;
 mod cli_docs;
