@@ -71,17 +71,20 @@ impl Entry {
             return Ok(Entry { id, journal: None, resume: None });
         };
         let out = Arc::clone(&context.out);
+        let resumable = kept.never.is_none();
         let tell = move |notice: Notice<'_>| match notice {
             Notice::Off(error) => {
                 let why = Report::of(error).one_line();
                 out.warn(&format!("the journal is off: {why}. The job goes on; 'blobjet jobs' will not know all of it"));
             }
+            // Neither could one like this be gone on with.
+            Notice::Unfinished(_) if !resumable => {}
             Notice::Unfinished(id) => out.warn(&format!(
                 "an earlier job of the same places did not finish; 'blobjet jobs resume {id}' would have gone on with it"
             )),
         };
         let keep = Keep { jobs: keep_jobs, ..Keep::default() };
-        let resume = kept.never.is_none().then(|| {
+        let resume = resumable.then(|| {
             let source = if kept.source_sas { " --source-sas 'SAS'" } else { "" };
             let destination = if kept.sas { " --destination-sas 'SAS'" } else { "" };
             format!("blobjet jobs resume {id}{source}{destination}")

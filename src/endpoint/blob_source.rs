@@ -302,6 +302,9 @@ struct BlobReader {
 
 impl BlobReader {
     async fn receive(&self, offset: u64, len: u64, into: &mut dyn Receive) -> Result<Receipt> {
+        if len == 0 && self.known.len > 0 {
+            return Ok(Receipt { attempts: 1 });
+        }
         let range = Range { offset, len, etag: &self.known.etag };
         let answer = Blob::new(&self.client, &self.container, &self.name).get_range(range, into).await?;
         Ok(Receipt { attempts: answer.attempts })

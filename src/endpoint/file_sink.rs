@@ -366,3 +366,19 @@ impl Sink for FileSink {
         shown(self.path(target).as_os_str())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // semantics 78
+    #[test]
+    fn what_has_no_room_is_refused_with_what_it_needs_and_what_there_is() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let error = reserve(file.as_file(), Path::new("d/x"), 1 << 60, false).unwrap_err();
+        let said = error.to_string();
+        assert!(error.kind() == Kind::Local && said.contains("cannot write d/x: 1024.00 PiB are needed and "), "{said}");
+        assert!(said.ends_with("are free") && error.advice().unwrap().contains("make room"), "{said}");
+        reserve(file.as_file(), Path::new("d/x"), 1, true).unwrap();
+    }
+}

@@ -1,0 +1,123 @@
+//! `copy` from blobs, as it is run.
+
+use crate::cli_support::World;
+use crate::double::pattern;
+use std::io::Read as _;
+use std::process::Stdio;
+
+const MIB: usize = 1 << 20;
+
+/// A container `box` with a small and a large blob in a folder.
+fn stored() -> World {
+    let world = World::new();
+    world.write("d/small", "hello");
+    std::fs::write(world.path().join("d/large"), pattern(9 * MIB)).unwrap();
+    assert_eq!(world.run(&["copy", "d", "dev://box", "--recursive", "--put-md5"]).code, 0);
+    world
+}
+
+// semantics 68
+#[test]
+fn a_tree_comes_back_as_it_went() {
+    let world = stored();
+    let ran = world.run(&["copy", "dev://box/d", "out", "--recursive"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stdout.contains("Number of File Transfers Completed: 2"), "{ran:?}");
+    assert_eq!(std::fs::read_to_string(world.path().join("out/d/small")).unwrap(), "hello");
+    assert!(std::fs::read(world.path().join("out/d/large")).unwrap() == pattern(9 * MIB));
+    let again = world.run(&["copy", "dev://box/d", "out", "--recursive", "--overwrite=false", "--output-type", "json"]);
+    let lines = again.json();
+    let summary = lines.last().unwrap();
+    assert_eq!((&summary["skipped"], &summary["done"]), (&2.into(), &0.into()), "{summary}");
+}
+
+// semantics 68, 17
+#[test]
+fn a_dry_run_of_a_download_tells_where_things_land() {
+    let world = stored();
+    std::fs::create_dir(world.path().join("there")).unwrap();
+    for (source, destination, lands) in [
+        ("dev://box/d/small", "new", vec!["new"]),
+        ("dev://box/d/small", "there", vec!["there/small"]),
+        ("dev://box/d/small", "new/", vec!["new/small"]),
+        ("dev://box/d", "new", vec!["new/d/large", "new/d/small"]),
+        ("dev://box/d", "there", vec!["there/d/large", "there/d/small"]),
+        ("dev://box/d/*", "new", vec!["new/large", "new/small"]),
+        ("dev://box", "new", vec!["new/box/d/large", "new/box/d/small"]),
+    ] {
+        let ran = world.run(&["copy", source, destination, "--recursive", "--dry-run", "--output-type", "json"]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let plans = ran.json();
+        let found: Vec<&str> = plans.iter().filter_map(|line| line["destination"].as_str()).filter(|_| true).collect();
+        let found: Vec<&str> = found.into_iter().filter(|place| place.contains("new") || place.contains("there")).collect();
+        assert_eq!(found, lands, "{source} {destination}");
+    }
+    assert!(!world.path().join("new").exists());
+}
+
+/// Case 50.
+// semantics 77
+#[test]
+fn standard_output_has_the_bytes_and_nothing_else() {
+    let world = stored();
+    for (name, expected) in [("small", b"hello".to_vec()), ("large", pattern(9 * MIB))] {
+        let url = format!("dev://box/d/{name}");
+        for args in [
+            vec!["copy", &url, "-"],
+            vec!["copy", &url, "--from-to", "BlobPipe"],
+            vec!["copy", &url, "-", "--block-size-mb", "1"],
+        ] {
+            let ran = world.command(&args).stdin(Stdio::null()).output().unwrap();
+            assert!(ran.status.success() && ran.stdout == expected && ran.stderr.is_empty(), "{args:?}: {:?}", ran.status);
+        }
+    }
+    // Who has seen enough closes it.
+    let mut child =
+        world.command(&["copy", "dev://box/d/large", "-"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut out = child.stdout.take().unwrap();
+    let mut first = [0; 100];
+    out.read_exact(&mut first).unwrap();
+    drop(out);
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(0), ""));
+    let ran = world.run(&["copy", "dev://box/d", "-", "--recursive"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+}
+
+// semantics 79
+#[test]
+fn options_that_mean_nothing_on_the_way_are_refused() {
+    let world = stored();
+    for (args, said) in [
+        (&["copy", "dev://box/d/small", "x", "--put-md5"][..], "--put-md5 is about uploads"),
+        (&["copy", "dev://box/d/small", "x", "--content-type", "a/b"], "is about uploads"),
+        (&["copy", "d", "dev://box", "--recursive", "--decompress"], "--decompress is about downloads"),
+        (&["copy", "dev://box/d", "x"], "there is no blob"),
+        (&["copy", "dev://box", "x"], "cannot copy the container box without --recursive"),
+    ] {
+        let ran = world.run(args);
+        assert!(ran.code != 0 && ran.stderr.contains(said), "{args:?}: {ran:?}");
+    }
+    assert!(!world.path().join("x").exists());
+    assert_eq!(world.run(&["copy", "dev://box/d/none", "x"]).code, 3);
+}
+
+/// A job that failed goes on as `jobs resume` says, also downwards.
+// semantics 73, 36
+#[test]
+fn a_download_is_a_job_that_can_be_gone_on_with() {
+    let world = stored();
+    // A folder is in the way of one of the two.
+    std::fs::create_dir_all(world.path().join("out/d/large")).unwrap();
+    let ran = world.run(&["copy", "dev://box/d", "out", "--recursive", "--output-type", "json"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let lines = ran.json();
+    let id = lines.last().unwrap()["job_id"].as_str().unwrap().to_owned();
+    std::fs::remove_dir(world.path().join("out/d/large")).unwrap();
+    let ran = world.run(&["jobs", "resume", &id, "--output-type", "json"]);
+    let lines = ran.json();
+    let summary = lines.last().unwrap();
+    assert_eq!((ran.code, &summary["done"], &summary["skipped"]), (0, &1.into(), &1.into()), "{summary}");
+    assert!(std::fs::read(world.path().join("out/d/large")).unwrap() == pattern(9 * MIB));
+}
