@@ -162,6 +162,13 @@ impl BlobSource {
         Found::Item(Item { known, ..Item::new(blob.name, format!("{under}{relative}")) })
     }
 
+    async fn existing(&self, blob: &str) -> Result<Known> {
+        self.look(blob).await?.ok_or_else(|| {
+            Error::new(Kind::SourceNotFound, format!("there is no blob {}", self.shown(blob)))
+                .with_advice("'blobjet list' shows what is there; a folder needs --recursive")
+        })
+    }
+
     async fn look(&self, blob: &str) -> Result<Option<Known>> {
         let at = Blob::new(&self.client, &self.container, blob);
         let Some(there) = at.get_properties().await? else { return Ok(None) };
@@ -244,7 +251,7 @@ impl Source for BlobSource {
         Box::pin(async move {
             match &self.what {
                 What::One { blob, target } => {
-                    self.list_one(blob, target, None, &out).await;
+                    self.list_one(blob, target, Some(self.existing(blob).await?), &out).await;
                     Ok(())
                 }
                 What::Many(many) => self.list_many(many, &out).await,
@@ -264,10 +271,7 @@ impl Source for BlobSource {
             let shown = || self.shown(&item.source);
             let known = match &item.known {
                 Some(known) => (**known).clone(),
-                None => self.look(&item.source).await?.ok_or_else(|| {
-                    Error::new(Kind::SourceNotFound, format!("there is no blob {}", shown()))
-                        .with_advice("'blobjet list' shows what is there; a folder needs --recursive")
-                })?,
+                None => self.existing(&item.source).await?,
             };
             if known.carried.tier.as_deref().is_some_and(|tier| tier.eq_ignore_ascii_case("archive")) {
                 return Err(Error::new(Kind::Conflict, format!("cannot read {}: it is in the archive tier", shown()))

@@ -12,6 +12,7 @@ use crate::error::{Error, Kind, Result};
 use crate::transfer::attempt::Attempt;
 use crate::transfer::block_id::Writer;
 use crate::transfer::engine::Shared;
+use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 /// A block that is being staged.
@@ -25,8 +26,8 @@ struct Block {
 pub(super) struct Staging {
     writer: Writer,
     replace: Replace,
-    /// Whether leftovers could be discarded; not set before any were met.
-    cleared: OnceCell<bool>,
+    /// Whether leftovers could be discarded, or why not; not set before any were met.
+    cleared: OnceCell<Result<(), Arc<Error>>>,
 }
 
 impl Staging {
@@ -45,7 +46,7 @@ impl Staging {
 
     /// Whether what was staged before has been discarded, so that there is nothing to take over any more.
     pub(super) fn has_cleared(&self) -> bool {
-        self.cleared.get() == Some(&true)
+        matches!(self.cleared.get(), Some(Ok(())))
     }
 
     /// Stages one block under a name of its own; its bytes count once they are acknowledged.
@@ -82,39 +83,24 @@ impl Staging {
         Ok(id)
     }
 
-    /// Makes room, or says why there is none.
+    /// Makes room, or says why there is none: to each lane that met it, as any of them may be the one that reports.
     async fn clear(&self, attempt: &Attempt, met: Error, shared: &Shared) -> Result<()> {
         let item = attempt.item();
-        let mut why_not = None;
-        let clear = async || match shared.job.sink.clear(&item.target, self.replace).await {
-            Ok(()) => {
-                shared.progress.cleared();
-                tracing::info!("discarded what another program had staged under {}", shared.job.sink.describe(&item.target));
-                true
-            }
-            Err(error) => {
-                why_not = Some(error);
-                false
-            }
+        let clear = async || {
+            shared.job.sink.clear(&item.target, self.replace).await.map_err(Arc::new)?;
+            shared.progress.cleared();
+            tracing::info!("discarded what another program had staged under {}", shared.job.sink.describe(&item.target));
+            Ok(())
         };
-        if *self.cleared.get_or_init(clear).await {
-            return Ok(());
+        let Err(why_not) = self.cleared.get_or_init(clear).await else { return Ok(()) };
+        // Kind and answer are those of what was met: that the way out is barred does not bar it for other objects.
+        let mut error = Error::new(Kind::Leftovers, format!("cannot stage blocks for {}", item.source));
+        if let Some(answer) = met.answer() {
+            error = error.with_answer(answer.clone());
         }
-        let doing = format!("cannot stage blocks for {}", item.source);
-        Err(match why_not {
-            // Kind and answer are those of what was met: that the way out is barred does not bar it for other objects.
-            Some(cause) => {
-                let error = Error::new(Kind::Leftovers, doing);
-                let error = match met.answer() {
-                    Some(answer) => error.with_answer(answer.clone()),
-                    None => error,
-                };
-                match cause.advice() {
-                    Some(advice) => error.with_advice(advice.to_owned()).with_source(cause),
-                    None => error.with_source(cause),
-                }
-            }
-            None => met.context(doing),
-        })
+        if let Some(advice) = why_not.advice() {
+            error = error.with_advice(advice.to_owned());
+        }
+        Err(error.with_source(Arc::clone(why_not)))
     }
 }
