@@ -38,7 +38,7 @@ AZURE_STORAGE_KEY. HTTPS_PROXY, HTTP_PROXY, NO_PROXY and SSL_CERT_FILE are honou
 Exit codes: 0 done, 1 some objects failed, 2 usage, 3 source not found, 4 access refused, 5 gave up after retries,
 6 checksum mismatch, 9 nothing transferred (only with --error-on-no-transfer), 130/143 stopped by a signal.";
 
-/// Moves files to Azure block blobs as fast as the machine allows.
+/// Moves files to and from Azure block blobs, and blobs between accounts, as fast as the machine allows.
 #[derive(Debug, Parser)]
 #[command(name = "blobjet", version, after_long_help = EXAMPLES, max_term_width = 100, disable_help_subcommand = true, args_override_self = true)]
 pub(crate) struct Cli {
@@ -51,7 +51,7 @@ pub(crate) struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Upload a file, a folder, a pattern or stdin
+    /// Copy files to blobs, blobs to files, or blobs to blobs
     #[command(visible_aliases = ["cp", "c"])]
     Copy(Box<CopyArgs>),
     /// Look at jobs that were run, and go on with those that did not finish

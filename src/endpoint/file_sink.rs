@@ -377,7 +377,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = reserve(file.as_file(), Path::new("d/x"), 1 << 60, false).unwrap_err();
         let said = error.to_string();
-        assert!(error.kind() == Kind::Local && said.contains("cannot write d/x: 1024.00 PiB are needed and "), "{said}");
+        assert!(error.kind() == Kind::Local && said.contains("cannot write d/x: 1048576 TiB are needed and "), "{said}");
         assert!(said.ends_with("are free") && error.advice().unwrap().contains("make room"), "{said}");
         reserve(file.as_file(), Path::new("d/x"), 1, true).unwrap();
     }
