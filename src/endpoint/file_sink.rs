@@ -8,7 +8,7 @@
 
 use crate::crc64::Crc64;
 use crate::endpoint::arrival::{Arrival, Handling, Tell, may_replace};
-use crate::endpoint::local_name::{CaseTwins, check_path};
+use crate::endpoint::local_name::{CaseTwins, check_path, unfinished};
 use crate::endpoint::mapped::{Filesystem, filesystem_of};
 use crate::endpoint::name::shown;
 use crate::endpoint::part::Part;
@@ -98,8 +98,8 @@ impl FileSink {
 
     /// A file that is nobody else's, for an object that comes in one request.
     fn temporary(&self, path: &Path) -> Result<(File, Unfinished)> {
-        let name = format!(".bj-{:08x}{:08x}.part", self.nonce, self.count.fetch_add(1, Relaxed) & 0xFFFF_FFFF);
-        let at = path.with_file_name(name);
+        let number = u64::from(self.nonce) << 32 | self.count.fetch_add(1, Relaxed) & u64::from(u32::MAX);
+        let at = path.with_file_name(unfinished(number));
         let create = || OpenOptions::new().read(true).write(true).create_new(true).open(&at);
         let file = match create() {
             // The folder was removed since it was made.
@@ -118,7 +118,7 @@ impl FileSink {
     fn part_path(path: &Path) -> PathBuf {
         let mut crc = Crc64::new();
         crc.update(path.file_name().unwrap_or_default().as_encoded_bytes());
-        path.with_file_name(format!(".bj-{:016x}.part", crc.finish()))
+        path.with_file_name(unfinished(crc.finish()))
     }
 
     fn part(&self, target: &str, span: &Span<'_>) -> Result<Arc<Part>> {

@@ -33,6 +33,17 @@ pub(super) fn check_path(target: &str) -> Result<()> {
     }
 }
 
+/// The name of an unfinished download.
+pub(super) fn unfinished(number: u64) -> String {
+    format!(".bj-{number:016x}.part")
+}
+
+/// Whether a file is an unfinished download by its name: none that is uploaded.
+pub(super) fn is_unfinished(name: &str) -> bool {
+    let number = name.strip_prefix(".bj-").and_then(|rest| rest.strip_suffix(".part"));
+    number.is_some_and(|number| number.len() == 16 && number.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
 /// Finds names that differ only in case, where that makes them one file.
 pub(super) struct CaseTwins {
     /// Hashes of exact names by those of their folded forms; `None` where case tells files apart.
@@ -121,6 +132,15 @@ mod tests {
         }
         for good in ["a", "...", "a/..b", " ", "a b/c\n", "-", "\\", &"x".repeat(255), "\u{ffff}", ".hidden"] {
             check_path(good).unwrap();
+        }
+    }
+
+    #[test]
+    fn unfinished_files_are_known_by_their_names() {
+        assert!(is_unfinished(&unfinished(0)) && is_unfinished(&unfinished(u64::MAX)));
+        for other in [".bj-.part", ".bj-0123456789abcde.part", "bj-0123456789abcdef.part", ".bj-0123456789abcdeg.part", "a.part"]
+        {
+            assert!(!is_unfinished(other), "{other}");
         }
     }
 

@@ -5,6 +5,7 @@
 //! An unreadable folder is reported and never taken for an empty one. One whose reading is interrupted is read again, and what
 //! was reported before is not reported twice.
 
+use crate::endpoint::local_name::is_unfinished;
 use crate::endpoint::name::{shown, usable};
 use crate::endpoint::patience::{Patience, patiently_here, unreadable_as};
 use crate::endpoint::selection::Selection;
@@ -25,6 +26,8 @@ const BATCH: usize = 256;
 
 /// Why links are skipped.
 pub const LINK: &str = "symbolic link (--follow-symlinks follows it)";
+/// Why what a download left is left out.
+const UNFINISHED: &str = "is an unfinished download";
 /// Why a link back to a folder it lies in is skipped.
 pub const LOOP: &str = "symbolic link to a folder it lies in (a loop)";
 /// Why folders are skipped without `--recursive`.
@@ -197,6 +200,9 @@ impl Walk {
             return self.filtered(if kind.is_dir() { UNOPENED } else { NOT_TAKEN });
         }
         if kind.is_file() {
+            if is_unfinished(path.rsplit('/').next().unwrap_or_default()) {
+                return self.skipped(path, UNFINISHED);
+            }
             return self.file(path, target, followed.as_ref());
         }
         if !kind.is_dir() {

@@ -94,8 +94,8 @@ fn standard_output_has_the_bytes_and_nothing_else() {
 fn options_that_mean_nothing_on_the_way_are_refused() {
     let world = stored();
     for (args, said) in [
-        (&["copy", "dev://box/d/small", "x", "--put-md5"][..], "--put-md5 is about uploads"),
-        (&["copy", "dev://box/d/small", "x", "--content-type", "a/b"], "is about uploads"),
+        (&["copy", "dev://box/d/small", "x", "--put-md5"][..], "--put-md5 is about writing blobs"),
+        (&["copy", "dev://box/d/small", "x", "--content-type", "a/b"], "is about writing blobs"),
         (&["copy", "d", "dev://box", "--recursive", "--decompress"], "--decompress is about downloads"),
         (&["copy", "dev://box/d", "x"], "there is no blob"),
         (&["copy", "dev://box", "x"], "cannot copy the container box without --recursive"),

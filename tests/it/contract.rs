@@ -2,10 +2,11 @@
 
 use crate::double::{Given, Memory, Store, pattern};
 use crate::world::{CONTAINER, World, local};
-use blobjet::attributes::Replace;
+use blobjet::attributes::{Attributes, Replace};
 use blobjet::chunks::Chunks;
 use blobjet::endpoint::file::ReadMode;
 use blobjet::endpoint::open::Opening;
+use blobjet::endpoint::open_blobs::blobs;
 use blobjet::endpoint::{BlockId, Facts, Finish, Found, Item, Payload, Reader, Same, Sink, Source};
 use blobjet::error::Kind;
 use blobjet::rest::blob::Blob;
@@ -83,6 +84,14 @@ async fn sources() {
         source_keeps_its_promises(local(&path, &opening)).await;
         source_keeps_its_promises(local(&dir.path().join("d"), &opening)).await;
         source_keeps_its_promises(local(&dir.path().join("d/*"), &opening)).await;
+    }
+    let world = World::new().await;
+    let data = Chunks::from(pattern(LEN));
+    let blob = Blob::new(&world.client, CONTAINER, "f");
+    blob.put_blob(&data, data.crc64(), &Attributes::default(), Replace::Always).await.unwrap();
+    for path in [Some("f"), None] {
+        let opening = Opening { recursive: path.is_none(), ..Opening::default() };
+        source_keeps_its_promises(Arc::new(blobs(world.client.clone(), CONTAINER, path, &opening).unwrap())).await;
     }
     for pipe in [false, true] {
         let given = Given { data: pattern(LEN).into(), pipe, ..Given::default() };
