@@ -70,6 +70,15 @@ pub(crate) enum Event {
     Made { url: String, existed: bool },
     /// What is known of a blob, a container or an account.
     Stat(Box<StatLine>),
+    /// A hash of a file or blob, from `hash`.
+    Hash {
+        name: String,
+        algorithm: &'static str,
+        hash: String,
+        bytes: u64,
+        /// Whether it is what is stored with a blob, and nothing was read.
+        stored: bool,
+    },
     /// A block of a blob, from `stat --blocks`.
     Block { index: u64, id: String, bytes: u64, state: &'static str },
     /// A container removed.
@@ -529,6 +538,16 @@ mod tests {
                 })),
             ),
             (7, Event::Block { index: 0, id: "QUFB".into(), bytes: 8_388_608, state: "committed" }),
+            (
+                7,
+                Event::Hash {
+                    name: "docs/a.bin".into(),
+                    algorithm: "md5",
+                    hash: "900150983cd24fb0d6963f7d28e17f72".into(),
+                    bytes: 3,
+                    stored: true,
+                },
+            ),
             (7, Event::Removed { url: BOX.into(), dry_run: false }),
             (7, Event::Sas { url: format!("{BOX}?sv=2025-11-05&sr=c&sp=cw&se=2026-01-02T05:04:05Z&sig=REDACTED") }),
             (

@@ -124,7 +124,7 @@ impl Listing {
 }
 
 /// For a listing, a container that is not there is a source that is not there.
-fn nothing_to_list(error: Error) -> Error {
+pub(crate) fn nothing_to_list(error: Error) -> Error {
     if error.kind() != Kind::ContainerNotFound {
         return error;
     }

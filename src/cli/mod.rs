@@ -17,6 +17,7 @@ mod copy_remote;
 mod copy_remote_args;
 mod deletes;
 mod demo;
+mod digest;
 mod direction;
 mod doing;
 mod download;
@@ -28,6 +29,7 @@ mod examples;
 mod exit;
 mod explain;
 mod explain_path;
+mod hash;
 mod hints;
 mod job;
 mod jobs;
@@ -152,6 +154,7 @@ async fn command(cli: Cli, kept: Option<Kept>, out: Arc<Output>) -> Result<Exit>
         Command::Du(args) => until_signal(&context, du::run(&args, &context)).await,
         Command::Access(args) => until_signal(&context, access::run(&args, &context)).await,
         Command::Stat(args) => until_signal(&context, stat::run(&args, &context)).await,
+        Command::Hash(args) => until_signal(&context, hash::run(&args, &context)).await,
         Command::Make(args) => until_signal(&context, make::run(&args, &context)).await,
         Command::Remove(args) => remove::run(&args, kept.map(Origin::New), &context).await,
         Command::SetProperties(args) => set_properties::run(&args, kept.map(Origin::New), &context).await,

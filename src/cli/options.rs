@@ -11,6 +11,7 @@ use super::copy_args::CopyArgs;
 use super::demo::DemoArgs;
 use super::du::DuArgs;
 use super::explain::ExplainArgs;
+use super::hash::HashArgs;
 use super::jobs::JobsArgs;
 use super::list::ListArgs;
 use super::make::MakeArgs;
@@ -71,6 +72,8 @@ pub(crate) enum Command {
     Cat(CatArgs),
     /// Show everything about a blob, a container or an account
     Stat(StatArgs),
+    /// Print hashes of files and blobs, as md5sum does
+    Hash(Box<HashArgs>),
     /// Create a container
     Make(MakeArgs),
     /// Delete a blob, the blobs under a prefix or of a pattern, or a container

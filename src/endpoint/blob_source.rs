@@ -162,6 +162,17 @@ impl BlobSource {
         Found::Item(Item { known, ..Item::new(blob.name, format!("{under}{relative}")) })
     }
 
+    /// What is known of a blob without reading it: what the listing told, or a request does.
+    ///
+    /// # Errors
+    /// `SourceNotFound` where it is not there, and those of the request.
+    pub async fn known(&self, item: &Item) -> Result<Known> {
+        match &item.known {
+            Some(known) => Ok((**known).clone()),
+            None => self.existing(&item.source).await,
+        }
+    }
+
     async fn existing(&self, blob: &str) -> Result<Known> {
         self.look(blob).await?.ok_or_else(|| {
             Error::new(Kind::SourceNotFound, format!("there is no blob {}", self.shown(blob)))
@@ -268,13 +279,10 @@ impl Source for BlobSource {
 
     fn open<'a>(&'a self, item: &'a Item) -> Task<'a, Result<Box<dyn Reader>>> {
         Box::pin(async move {
-            let shown = || self.shown(&item.source);
-            let known = match &item.known {
-                Some(known) => (**known).clone(),
-                None => self.existing(&item.source).await?,
-            };
+            let known = self.known(item).await?;
             if known.carried.tier.as_deref().is_some_and(|tier| tier.eq_ignore_ascii_case("archive")) {
-                return Err(Error::new(Kind::Conflict, format!("cannot read {}: it is in the archive tier", shown()))
+                let shown = self.shown(&item.source);
+                return Err(Error::new(Kind::Conflict, format!("cannot read {shown}: it is in the archive tier"))
                     .with_advice("bring it back first: blobjet set-properties URL --block-blob-tier hot; that takes hours"));
             }
             let (client, container) = (self.client.clone(), Arc::clone(&self.container));

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::Arc;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
 /// How it is read.
 #[derive(Debug, Clone, Copy)]
@@ -19,10 +19,37 @@ pub struct Ahead {
     pub blocks: NonZeroUsize,
 }
 
-/// Blocks on their way; those not taken are dropped with it.
-struct Coming(VecDeque<JoinHandle<Result<Chunks>>>);
+/// Work under way whose results are taken in the order it was begun in; what is not taken is stopped with it.
+pub(crate) struct Coming<T>(VecDeque<JoinHandle<T>>);
 
-impl Drop for Coming {
+impl<T> Coming<T> {
+    /// With nothing under way, and room for some.
+    pub(crate) fn with_capacity(room: usize) -> Coming<T> {
+        Coming(VecDeque::with_capacity(room))
+    }
+
+    /// How much is under way, or done and not taken.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Puts work last in turn.
+    pub(crate) fn push(&mut self, work: JoinHandle<T>) {
+        self.0.push_back(work);
+    }
+
+    /// Waits for what is first in turn; `None` where there is nothing. Cancel-safe.
+    ///
+    /// # Errors
+    /// Where the work broke.
+    pub(crate) async fn next(&mut self) -> Option<Result<T, JoinError>> {
+        let first = self.0.front_mut()?.await;
+        self.0.pop_front();
+        Some(first)
+    }
+}
+
+impl<T> Drop for Coming<T> {
     fn drop(&mut self) {
         self.0.iter().for_each(JoinHandle::abort);
     }
@@ -38,18 +65,17 @@ pub async fn in_order(
     ahead: Ahead,
     mut each: impl FnMut(Chunks) -> Result<bool>,
 ) -> Result<()> {
-    let mut coming = Coming(VecDeque::with_capacity(ahead.blocks.get()));
+    let mut coming = Coming::with_capacity(ahead.blocks.get());
     let mut next = span.start;
     loop {
-        while coming.0.len() < ahead.blocks.get() && next < span.end {
+        while coming.len() < ahead.blocks.get() && next < span.end {
             let len = ahead.block.max(1).min(span.end - next);
             let (reader, offset) = (Arc::clone(&reader), next);
-            coming.0.push_back(tokio::spawn(async move { reader.read(offset, len).await }));
+            coming.push(tokio::spawn(async move { reader.read(offset, len).await }));
             next += len;
         }
-        let Some(first) = coming.0.front_mut() else { return Ok(()) };
-        let data = first.await.map_err(|e| Error::new(Kind::Cancelled, "reading was stopped").with_source(e))??;
-        coming.0.pop_front();
+        let Some(first) = coming.next().await else { return Ok(()) };
+        let data = first.map_err(|e| Error::new(Kind::Cancelled, "reading was stopped").with_source(e))??;
         if !each(data)? {
             return Ok(());
         }

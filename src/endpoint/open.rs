@@ -205,7 +205,7 @@ pub(super) fn local(arg: &str, opening: &Opening) -> Result<FileSource> {
 
 fn folder(arg: &str, opening: &Opening) -> Result<What> {
     if !opening.recursive && opening.list_of_files.is_none() {
-        return Err(Error::new(Kind::Usage, format!("cannot copy the folder {} without --recursive", shown(OsStr::new(arg))))
+        return Err(Error::new(Kind::Usage, format!("cannot take the folder {} without --recursive", shown(OsStr::new(arg))))
             .with_advice("add --recursive, or name the files in it: 'FOLDER/*'"));
     }
     let real = match last_name(arg) {

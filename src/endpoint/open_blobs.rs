@@ -36,7 +36,7 @@ pub fn blobs(client: Client, container: &str, path: Option<&str>, opening: &Open
     } else if path.is_empty() || path.ends_with('/') {
         if !opening.recursive {
             let what = if path.is_empty() { format!("the container {container}") } else { format!("the folder {path}") };
-            return Err(Error::new(Kind::Usage, format!("cannot copy {what} without --recursive"))
+            return Err(Error::new(Kind::Usage, format!("cannot take {what} without --recursive"))
                 .with_advice("add --recursive, or name the blobs in it: 'URL/*'"));
         }
         What::Many(folder()?)

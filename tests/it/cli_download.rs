@@ -98,7 +98,7 @@ fn options_that_mean_nothing_on_the_way_are_refused() {
         (&["copy", "dev://box/d/small", "x", "--content-type", "a/b"], "is about writing blobs"),
         (&["copy", "d", "dev://box", "--recursive", "--decompress"], "--decompress is about downloads"),
         (&["copy", "dev://box/d", "x"], "there is no blob"),
-        (&["copy", "dev://box", "x"], "cannot copy the container box without --recursive"),
+        (&["copy", "dev://box", "x"], "cannot take the container box without --recursive"),
     ] {
         let ran = world.run(args);
         assert!(ran.code != 0 && ran.stderr.contains(said), "{args:?}: {ran:?}");
