@@ -5,6 +5,7 @@
 use crate::attributes::Attributes;
 use crate::endpoint::Task;
 use crate::endpoint::blob_listing::Listed;
+use crate::endpoint::blob_source::marks_a_folder;
 use crate::endpoint::blob_subjects::{Subjects, is_directory};
 use crate::endpoint::change::{Change, Changed, Met, Subject};
 use crate::error::{Error, Kind, Result};
@@ -267,7 +268,8 @@ const FOLDER: &str = "a folder, and not a blob with content";
 impl Change for Setting {
     fn list<'a>(&'a self, out: mpsc::Sender<Vec<Met>>) -> Task<'a, Result<()>> {
         let judge = |listed: Listed| {
-            if is_directory(&listed.item) {
+            // Metadata are set as a whole: the mark would be gone.
+            if is_directory(&listed.item) || self.0.what.metadata.is_some() && marks_a_folder(&listed.item) {
                 return Some(Met::Skipped { name: listed.item.name, reason: FOLDER });
             }
             Some(Met::Subject(Subject::of(listed.item)))

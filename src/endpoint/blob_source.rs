@@ -194,7 +194,7 @@ impl BlobSource {
 }
 
 /// Whether a blob stands for a folder: a stub as Hadoop and ADLS write them, or an empty one whose name ends in `/`.
-fn marks_a_folder(blob: &BlobItem) -> bool {
+pub(super) fn marks_a_folder(blob: &BlobItem) -> bool {
     let metadata = blob.metadata.iter().flatten();
     blob.properties.content_length() == Some(0) && (blob.name.ends_with('/') || is_stub(metadata))
 }

@@ -40,6 +40,28 @@ async fn get(service: &Service, name: &str, header: &str) -> Option<String> {
     service.properties(name).await.unwrap().get(header).map(str::to_owned)
 }
 
+/// semantics 63: what marks a folder stays marked.
+#[tokio::test(flavor = "multi_thread")]
+async fn metadata_do_not_unmark_folders() {
+    let (service, world) = with(&["d/a", "d/sub/b"]).await;
+    let stub = Attributes { metadata: vec![("Hdi_IsFolder".into(), "true".into())], ..Attributes::default() };
+    service.put("d/sub", &stub).await;
+    let set = |option: &str| {
+        let ran = world.run(&["set-properties", &at(&service, "d"), "--recursive", option, "--output-type=json"]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        counts(&ran)
+    };
+    assert_eq!(set("--metadata=x=1"), [3, 2, 0, 1]);
+    for (name, header, value) in
+        [("d/sub", "x-ms-meta-hdi_isfolder", Some("true")), ("d/sub", "x-ms-meta-x", None), ("d/sub/b", "x-ms-meta-x", Some("1"))]
+    {
+        assert_eq!(get(&service, name, header).await.as_deref(), value, "{name} {header}");
+    }
+    // Everything else is set on them too, and leaves the mark.
+    assert_eq!(set("--cache-control=no-store"), [3, 3, 0, 0]);
+    assert_eq!(get(&service, "d/sub", "x-ms-meta-hdi_isfolder").await.as_deref(), Some("true"));
+}
+
 /// semantics 63: what is named is set, on one blob or many; everything else stays as it was.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_named_is_set_and_the_rest_stays() {
