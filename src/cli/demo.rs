@@ -237,6 +237,18 @@ const STEPS: &[Step] = &[
         act: |stage| stage.run(&["copy", "large.bin", "dev://demo", "--block-size-mb", "4", "--report", "report.html"]),
     },
     Step {
+        title: "Get it back",
+        text: "A download: each file gets its name when all of it is there and its MD5 is the one stored with the blob.",
+        shown: &["blobjet copy dev://demo/docs back --recursive"],
+        act: |stage| stage.run(&["copy", "dev://demo/docs", "back", "--recursive"]),
+    },
+    Step {
+        title: "Compare",
+        text: "The hashes that are stored with the blobs, as md5sum prints them: 'md5sum -c' in back/docs takes these lines.",
+        shown: &["blobjet hash dev://demo/docs --recursive"],
+        act: |stage| stage.run(&["hash", "dev://demo/docs", "--recursive"]),
+    },
+    Step {
         title: "Damage data on the way",
         text: "A service that flips one bit of what arrives in the third block. The checksum that goes with every block\n\
                finds it, and the block is sent again: see 'retries' in the summary.",

@@ -25,6 +25,11 @@ fn the_demonstration_runs_through_and_leaves_nothing() {
         resumed.contains("Final Job Status: Completed") && resumed.contains("blocks were there from an earlier try"),
         "{resumed}"
     );
+    let downloaded = after("$ blobjet copy dev://demo/docs back");
+    assert!(downloaded.contains("Number of File Transfers Completed: 8"), "{downloaded}");
+    let hashed = after("$ blobjet hash dev://demo/docs").split("---").next().unwrap();
+    assert_eq!(hashed.lines().filter(|line| line.contains("  ")).count(), 8, "{hashed}");
+    assert!(hashed.contains("  文件/читай 🎈.txt\n"), "{hashed}");
     let damaged = after("flip-request=1000000");
     assert!(damaged.contains("checksum") && damaged.contains("Final Job Status: Completed"), "{damaged}");
     assert!(after("$ blobjet jobs list").contains("Cancelled"));
