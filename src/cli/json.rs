@@ -520,7 +520,6 @@ mod tests {
                     by_type: BTreeMap::from([("BlockBlob".to_owned(), all)]),
                 })),
             ),
-            (7, Event::Made { url: BOX.into(), existed: false }),
             (
                 7,
                 Event::Stat(Box::new(StatLine {
@@ -548,6 +547,7 @@ mod tests {
                     stored: true,
                 },
             ),
+            (7, Event::Made { url: BOX.into(), existed: false }),
             (7, Event::Removed { url: BOX.into(), dry_run: false }),
             (7, Event::Sas { url: format!("{BOX}?sv=2025-11-05&sr=c&sp=cw&se=2026-01-02T05:04:05Z&sig=REDACTED") }),
             (
