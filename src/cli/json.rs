@@ -116,7 +116,7 @@ pub(crate) enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         certificate: Option<String>,
     },
-    /// The embedded service ends.
+    /// What the embedded service has had so far: it ends, or was asked.
     Served {
         requests: u64,
         operations: Vec<Operation>,

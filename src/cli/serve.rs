@@ -1,4 +1,5 @@
-//! `blobjet serve`: the embedded Blob service in the foreground, until a signal. It listens on this machine only.
+//! `blobjet serve`: the embedded Blob service in the foreground, until a signal. It listens on this machine only, and tells what it
+//! counted at its end, or when SIGUSR1 asks.
 //!
 //! Keys of accounts other than the well-known one are never shown.
 
@@ -11,6 +12,7 @@ use crate::rest::auth::shared_key::{DEV_ACCOUNT, DEV_KEY, SharedKey};
 use crate::secret::Secret;
 use clap::{ArgAction, Args};
 use std::path::PathBuf;
+use tokio::signal::unix::{SignalKind, signal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,7 +33,8 @@ Fault rules are key=value pairs and words between commas; docs/faults.md has exa
                    reset=BYTE|end  drop  late  flip-request=BYTE  flip-answer=BYTE  cut=BYTE|head
                    max-blocks=N  max-uncommitted=N  max-block=SIZE  max-blob=SIZE
 
-UseDevelopmentStorage=true in AZURE_STORAGE_CONNECTION_STRING reaches it from any SDK.";
+UseDevelopmentStorage=true in AZURE_STORAGE_CONNECTION_STRING reaches it from any SDK.
+SIGUSR1 makes it tell what it has served so far, as it does at its end.";
 
 /// Arguments of `serve`.
 #[derive(Debug, Clone, Args)]
@@ -87,6 +90,9 @@ pub(crate) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit> {
     for rule in &args.fault {
         builder = builder.fault(rule.parse::<Fault>()?);
     }
+    // Before anybody can know whom to ask.
+    let mut asked = signal(SignalKind::user_defined1())
+        .map_err(|error| Error::new(Kind::Local, "cannot listen for SIGUSR1").with_source(error))?;
     let emulator = builder.start().await.map_err(|error| explain_start(error, args))?;
     let (url, name) = (emulator.url(), emulator.account().to_owned());
     let shown = if emulator.account() == DEV_ACCOUNT && emulator.key().expose() == DEV_KEY { DEV_KEY } else { "<KEY>" };
@@ -107,7 +113,19 @@ pub(crate) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit> {
             certificate: certificate.as_ref().map(|file| file.0.display().to_string()),
         },
     );
-    context.signals.first().await;
+    loop {
+        tokio::select! {
+            _ = context.signals.first() => break,
+            _ = asked.recv() => tell_served(&emulator, context),
+        }
+    }
+    tell_served(&emulator, context);
+    emulator.stop().await;
+    Ok(Exit::Done)
+}
+
+/// What it has served so far.
+fn tell_served(emulator: &Emulator, context: &Context) {
     let (requests, tls) = (emulator.requests(), emulator.protocols());
     let operations = emulator.served().into_iter().map(|served| Operation {
         operation: served.operation,
@@ -118,8 +136,6 @@ pub(crate) async fn run(args: &ServeArgs, context: &Context) -> Result<Exit> {
     context
         .out
         .data(|| format!("Requests served: {requests}"), || Event::Served { requests, operations: operations.collect(), tls });
-    emulator.stop().await;
-    Ok(Exit::Done)
 }
 
 /// The file with the certificate that clients have to trust, there as long as the service is. Named by the port, so that a

@@ -89,6 +89,24 @@ fn runs_at_the_same_time_do_not_disturb_each_other() {
     assert_eq!(world.run(&["list", "dev://box"]).stdout.lines().count(), 4);
 }
 
+/// SIGUSR1 asks for the counts and ends nothing.
+#[test]
+fn what_was_served_is_told_when_asked() {
+    let mut world = World::new();
+    let (serving, mut rest, said) = serve_and_listen(&world, &["--memory"]);
+    world.set("AZURE_STORAGE_CONNECTION_STRING", said["connection_string"].as_str().unwrap());
+    let url = format!("{}/box", said["url"].as_str().unwrap());
+    for requests in 1..=2 {
+        // The first makes the container, the second is refused because it is there.
+        world.run(&["make", &url]);
+        std::process::Command::new("kill").args(["-USR1", &serving.0.id().to_string()]).status().unwrap();
+        let mut served = String::new();
+        rest.read_line(&mut served).unwrap();
+        let served: serde_json::Value = serde_json::from_str(&served).unwrap();
+        assert_eq!((&served["type"], &served["requests"]), (&"served".into(), &requests.into()), "{served}");
+    }
+}
+
 /// With `--tls` a client that is given the certificate gets in, another does not; the end tells what was asked for.
 #[test]
 fn tls_is_for_those_who_trust_the_certificate() {
