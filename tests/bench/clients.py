@@ -1,4 +1,4 @@
-"""The programs that are measured, and how each is told to upload."""
+"""The programs that are measured, and how each is told to upload. How they are told to download is in downloads.py."""
 
 import os
 import sys
@@ -13,22 +13,22 @@ HERE = Path(__file__).resolve().parent
 
 @dataclass
 class Client:
-    """A program that uploads."""
+    """A program that moves what it is told to."""
 
     name: str
-    # (job, sink) -> command line
+    # (job, service) -> command line
     command: object
-    # sink -> environment variables of its own
+    # service -> environment variables of its own
     environment: object = lambda _: {}
     # Its standard input stays open and silent, rather than being at its end.
     blocking_stdin: bool = False
     # Most rounds; None is as many as asked for. For those that take long.
     rounds: int | None = None
 
-    def upload(self, job, sink, sample=True, extra=()):
+    def run(self, job, service, sample=True, extra=()):
         """Runs it and fails unless it succeeds."""
-        command = [str(part) for part in [*self.command(job, sink), *extra]]
-        environment = clean_environment(**self.environment(sink))
+        command = [str(part) for part in [*self.command(job, service), *extra]]
+        environment = clean_environment(**self.environment(service))
         if not self.blocking_stdin:
             cost = measure.run(command, environment, sample=sample)
         else:

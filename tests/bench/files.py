@@ -1,5 +1,6 @@
-"""Makes the files to upload. The same every time, in sizes and names; their content is random."""
+"""Makes the files to upload, the same every time in sizes and names, with random content; and looks at those that were downloaded."""
 
+import hashlib
 import os
 import random
 import shutil
@@ -34,7 +35,8 @@ class Job:
             self.source.unlink()
 
 
-def _room_for(place, size):
+def room_for(place, size):
+    """Fails where so many bytes have no room in the tmpfs or in memory."""
     free = shutil.disk_usage(place).free
     with open("/proc/meminfo", encoding="ascii") as meminfo:
         available = next(int(line.split()[1]) for line in meminfo if line.startswith("MemAvailable")) * KIB
@@ -50,7 +52,7 @@ def _fill(path, size):
 
 def one(place, size):
     """One file."""
-    _room_for(place, size)
+    room_for(place, size)
     path = place / "one.bin"
     _fill(path, size)
     return Job(path, 1, size)
@@ -59,7 +61,7 @@ def one(place, size):
 def of_sizes(place, sizes):
     """A folder with a file for each size, a thousand to a folder where there are more than that."""
     pages = sum(max(size, 1) + 4095 & ~4095 for size in sizes)
-    _room_for(place, pages)
+    room_for(place, pages)
     folder = place / "files"
     small = os.urandom(2 * MIB)
     for at, size in enumerate(sizes):
@@ -76,6 +78,22 @@ def of_sizes(place, sizes):
         os.write(descriptor, small[start : start + size])
         os.close(descriptor)
     return Job(folder, len(sizes), sum(sizes))
+
+
+def holds(folder):
+    """Number and bytes of all files under a folder."""
+    sizes = [os.path.getsize(f"{inner}/{name}") for inner, _, names in os.walk(folder) for name in names]
+    return len(sizes), sum(sizes)
+
+
+def checksum(folder, name):
+    """SHA-256 over names and contents of the file or the folder of that name."""
+    whole, root = hashlib.sha256(), folder / name
+    for path in sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]:
+        with open(path, "rb") as file:
+            content = hashlib.file_digest(file, "sha256")
+        whole.update(f"{path.relative_to(folder)}\0".encode() + content.digest())
+    return whole.hexdigest()
 
 
 def log_normal(count, outlier):

@@ -1,4 +1,4 @@
-"""One upload into a sink of its own, checked and told in figures; and the rounds in which clients take turns."""
+"""What a run cost in figures; one upload into a sink of its own, checked; and the rounds in which clients take turns."""
 
 import json
 import statistics
@@ -11,11 +11,37 @@ from sink import Sink
 MIB, GIB = files.MIB, files.GIB
 
 
+def figures_of(job, cost, service, service_s, requests):
+    """What a run cost by the byte or by the file, by name; `service_s` is the processor time of the `service` meanwhile."""
+    figures = {"wall s": cost.wall_s}
+    if job.is_large:
+        figures["Gbit/s"] = job.size * 8 / cost.wall_s / 1e9
+        figures["client CPU s/GiB"] = cost.cpu_s / job.size * GIB
+        figures["of it user"] = cost.user_s / job.size * GIB
+        figures[f"{service} CPU s/GiB"] = service_s / job.size * GIB
+    else:
+        figures["files/s"] = job.count / cost.wall_s
+        figures["client CPU us/file"] = cost.cpu_s / job.count * 1e6
+        figures["of it user"] = cost.user_s / job.count * 1e6
+        figures[f"{service} CPU us/file"] = service_s / job.count * 1e6
+    figures["anonymous MiB"] = cost.peak_anonymous_bytes / MIB
+    figures["mapped MiB"] = cost.peak_mapped_bytes / MIB
+    figures["resident MiB"] = cost.peak_resident_bytes / MIB
+    figures["requests/file"] = requests / job.count
+    if cost.passed:
+        figures["wire bytes/byte"] = cost.passed[-1][1] / job.size
+    summary = told(cost.out)
+    for ours, name in [("latency_p50_ms", "p50 ms"), ("latency_p99_ms", "p99 ms")]:
+        if summary.get(ours) is not None:
+            figures[name] = summary[ours]
+    return figures
+
+
 def once(bench, client, job, tls, faults=(), extra=()):
     """One upload into a new sink; its figures by name, and the run itself."""
     with Sink(bench.binary, bench.place, tls, faults) as sink:
         before = sink.cpu_s()
-        cost = client.upload(job, sink, extra=extra)
+        cost = client.run(job, sink, extra=extra)
         server = sink.cpu_s() - before
         held = sink.holds()
         counted = sink.stop()
@@ -23,29 +49,9 @@ def once(bench, client, job, tls, faults=(), extra=()):
         raise RuntimeError(f"{client.name}: the sink holds {held} files and bytes, not {(job.count, job.size)}")
     if counted["tls"]:
         bench.ciphers[client.name] = " and ".join(counted["tls"])
-    figures = {"wall s": cost.wall_s}
-    if job.is_large:
-        figures["Gbit/s"] = job.size * 8 / cost.wall_s / 1e9
-        figures["client CPU s/GiB"] = cost.cpu_s / job.size * GIB
-        figures["of it user"] = cost.user_s / job.size * GIB
-        figures["sink CPU s/GiB"] = server / job.size * GIB
-    else:
-        figures["files/s"] = job.count / cost.wall_s
-        figures["client CPU us/file"] = cost.cpu_s / job.count * 1e6
-        figures["of it user"] = cost.user_s / job.count * 1e6
-        figures["sink CPU us/file"] = server / job.count * 1e6
-    figures["anonymous MiB"] = cost.peak_anonymous_bytes / MIB
-    figures["mapped MiB"] = cost.peak_mapped_bytes / MIB
-    figures["resident MiB"] = cost.peak_resident_bytes / MIB
-    figures["requests/file"] = counted["requests"] / job.count
-    if cost.passed:
-        figures["wire bytes/byte"] = cost.passed[-1][1] / job.size
+    figures = figures_of(job, cost, "sink", server, counted["requests"])
     figures["body bytes/byte"] = counted["body bytes"] / job.size
     figures["refused"] = counted["refused"]
-    summary = told(cost.out)
-    for ours, name in [("latency_p50_ms", "p50 ms"), ("latency_p99_ms", "p99 ms")]:
-        if summary.get(ours) is not None:
-            figures[name] = summary[ours]
     return figures, cost
 
 
@@ -59,7 +65,13 @@ def told(out):
 
 
 def turns(bench, name, clients, job, tls, rounds, faults=()):
-    """Rounds in A B B A order after one that warms up: what drifts over time falls on all alike. Client's name -> figures."""
+    """Rounds of uploads. Client's name -> figures."""
+    return take_turns(bench, name, clients, rounds, lambda client: once(bench, client, job, tls, faults)[0])
+
+
+def take_turns(bench, name, clients, rounds, turn):
+    """Rounds in A B B A order after one that warms up: what drifts over time falls on all alike. `turn` is what a client does in
+    its turn, and gives figures. Client's name -> figures."""
     results = {client.name: [] for client in clients}
     for number in range(-1, rounds):
         order = [client for client in clients if client.rounds is None or number < client.rounds]
@@ -71,7 +83,7 @@ def turns(bench, name, clients, job, tls, rounds, faults=()):
                 bench.say(f"{name}: the time is over after {number} of {rounds} rounds")
                 return results
             try:
-                figures, _ = once(bench, client, job, tls, faults)
+                figures = turn(client)
             except (RuntimeError, OSError) as error:
                 if client.name.startswith("blobjet"):
                     raise

@@ -1,4 +1,4 @@
-"""`blobjet serve --discard`: one for each upload, so that what it counted is that upload's."""
+"""`blobjet serve`: as a sink, one for each upload, so that what it counted is that upload's; and as an origin of downloads."""
 
 import json
 import os
@@ -20,14 +20,16 @@ def clean_environment(**more):
 
 
 class Sink:
-    """A running sink with one container. Leaving it ends the process."""
+    """A running service with one container, which throws away what it gets. Leaving it ends the process."""
+
+    KEEPS = "--discard"
 
     def __init__(self, binary, place, tls=False, faults=()):
         self.binary = binary
         self.environment = clean_environment(BLOBJET_STATE=str(place / "state"))
         options = [*(["--tls"] if tls else []), *(part for fault in faults for part in ("--fault", fault))]
         self.process = subprocess.Popen(
-            [binary, "serve", "--discard", "--port", "0", "--output-type", "json", *options],
+            [binary, "serve", self.KEEPS, "--port", "0", "--output-type", "json", *options],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=self.environment, text=True,
         )  # fmt: skip
         line = self.process.stdout.readline()
@@ -79,14 +81,30 @@ class Sink:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         out, _ = self.process.communicate(timeout=60)
-        for line in out.splitlines():
-            event = json.loads(line)
-            if event["type"] == "served":
-                parts = event.get("operations", [])
-                return {
-                    "requests": event["requests"] - self.own_requests,
-                    "body bytes": sum(part["body_bytes"] for part in parts),
-                    "refused": sum(part["refused"] for part in parts),
-                    "tls": event.get("tls", []),
-                }
-        return None
+        events = map(json.loads, out.splitlines())
+        return next((self._counted(event) for event in events if event["type"] == "served"), None)
+
+    def _counted(self, event):
+        parts = event.get("operations", [])
+        return {
+            "requests": event["requests"] - self.own_requests,
+            "body bytes": sum(part["body_bytes"] for part in parts),
+            "refused": sum(part["refused"] for part in parts),
+            "tls": event.get("tls", []),
+        }
+
+
+class Origin(Sink):
+    """A running service that keeps what it gets in its memory, and serves all downloads of a workload: filling one for each would
+    take longer than they do."""
+
+    KEEPS = "--memory"
+
+    def at(self, name):
+        """The URL of a blob or a folder, with the SAS."""
+        return f"{self.container}/{name}?{self.signed.partition('?')[2]}"
+
+    def so_far(self):
+        """What `stop` returns, up to now."""
+        self.process.send_signal(signal.SIGUSR1)
+        return self._counted(json.loads(self.process.stdout.readline()))

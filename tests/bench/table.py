@@ -24,6 +24,10 @@ def in_short(sections):
         ("S1", False, "client CPU", "client CPU us/file", "{} µs a file"),
         ("S1", True, "client CPU", "client CPU us/file", "{} µs a file"),
         ("C1", False, "start to end", "wall ms", "{} ms"),
+        ("D1", False, "wall time", "wall s", "{} s"),
+        ("D1", False, "client CPU", "client CPU s/GiB", "{} s/GiB"),
+        ("D2", False, "client CPU", "client CPU s/GiB", "{} s/GiB"),
+        ("D3", False, "client CPU", "client CPU us/file", "{} µs a file"),
     ]
     found = {(section.workload, section.tls): section for section in sections}
     lines = []

@@ -6,6 +6,7 @@ A workload gives `Section`s: tables of figures, and `Goal`s, the figures that so
 import statistics
 from dataclasses import dataclass, field
 
+import downloads
 import files
 import floor
 import network
@@ -217,7 +218,7 @@ def starts(bench, tls):
         rows = []
         for at in range(-3, number) if client is bench.ours else range(number):
             with bench.sink(tls) as sink:
-                cost = client.upload(job, sink, sample=False)
+                cost = client.run(job, sink, sample=False)
                 if sink.holds() != (1, KIB):
                     raise RuntimeError("the KiB did not arrive")
             if at >= 0:
@@ -227,6 +228,46 @@ def starts(bench, tls):
     job.remove()
     goal = Goal(f"C1{' TLS' if tls else ''}: from start to exit, ms", median(results["blobjet"], "wall ms"), 20)
     return [Section("C1", tls, f"{bench.options.starts} starts of a copy of 1 KiB", results, [goal])]
+
+
+def large_download(bench, tls):
+    """D1: one large blob into a file."""
+    section = _large_download(bench, tls, "D1", downloads.FILES, cpu_limit=1.2)
+    if not tls:
+        section.goals.insert(1, Goal("D1: wall time to AzCopy's (tuned)", _ratios(section.results, "wall s"), 1 / 2))
+    return [section]
+
+
+def large_download_to_nowhere(bench, tls):
+    """D2: the same, dropped as it comes: what receiving alone costs."""
+    return [_large_download(bench, tls, "D2", downloads.NOWHERE, cpu_limit=0.35)]
+
+
+def _large_download(bench, tls, word, where, cpu_limit):
+    def make():
+        return files.one(bench.place, int(bench.options.gib * GIB))
+
+    results = downloads.turns(bench, f"{word} {bench.scheme(tls)}", make, tls, where)
+    rows, goals = results["blobjet"], []
+    if not tls:
+        goals = [
+            Goal(f"{word}: client CPU, s/GiB", median(rows, "client CPU s/GiB"), cpu_limit),
+            Goal(f"{word}: anonymous memory, MiB", max(row["anonymous MiB"] for row in rows), 48),
+            Goal(f"{word}: resident memory, MiB", max(row["resident MiB"] for row in rows), 256),
+        ]
+    return Section(word, tls, f"one blob of {bench.options.gib:g} GiB, {where.what}", results, goals)
+
+
+def small_downloads(bench, tls):
+    """D3: many small blobs into files."""
+    count = max(10, bench.options.files // 2)
+
+    def make():
+        return files.of_sizes(bench.place, [4 * KIB] * count)
+
+    results = downloads.turns(bench, f"D3 {bench.scheme(tls)}", make, tls, downloads.FILES)
+    goals = [] if tls else [Goal("D3: client CPU, us a file", median(results["blobjet"], "client CPU us/file"), 60)]
+    return [Section("D3", tls, f"{count:,} blobs of 4 KiB, {downloads.FILES.what}", results, goals)]
 
 
 # What 1 % of refusals is for each kind of request that carries content.
@@ -328,6 +369,9 @@ WORKLOADS = {
     "L1": large,
     "S1": small,
     "C1": starts,
+    "D1": large_download,
+    "D2": large_download_to_nowhere,
+    "D3": small_downloads,
     "F1": refused,
     "B1": many_blocks,
     "X1": mixed,
@@ -337,4 +381,4 @@ WORKLOADS = {
     "L2": several_large,
 }
 # Measured in TLS too unless the command line says which; the others ask about memory and growth, which TLS does not change.
-ALSO_IN_TLS = {"L1", "L2", "M1", "S1", "F1", "C1"}
+ALSO_IN_TLS = {"L1", "L2", "M1", "S1", "F1", "C1", "D1", "D2", "D3"}

@@ -1,31 +1,19 @@
 """Uploads with obstore, the Rust crate object_store for Python: obstore_put.py SOURCE CONTAINER-URL-WITH-SAS [CERTIFICATE].
 
-Twelve requests at a time. It has no way to be told of a certificate, so that with one it checks none.
+Twelve requests at a time.
 """
 
 import asyncio
 import os
 import sys
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import obstore
-from obstore.store import AzureStore
-
-AT_A_TIME = 12
-BLOCK = 8 * 1024 * 1024
+from obstore_store import AT_A_TIME, BLOCK, container_at
 
 source, url, *certificate = sys.argv[1:]
 source = Path(source)
-parts = urlsplit(url)
-account, container = parts.path.strip("/").split("/")
-store = AzureStore(
-    container,
-    account_name=account,
-    endpoint=f"{parts.scheme}://{parts.netloc}/{account}",
-    sas_key=parts.query,
-    client_options={"allow_http": True, **({"allow_invalid_certificates": True} if certificate else {})},
-)
+store = container_at(url, certificate)
 
 
 async def put(path):
