@@ -134,6 +134,7 @@ pub(crate) fn opening(args: &CopyArgs) -> Result<Opening> {
         recursive: args.recursive,
         as_subdir: args.as_subdir,
         follow_symlinks: args.follow_symlinks,
+        ordered: false,
         read: match args.read {
             ReadArg::Auto => ReadMode::Auto,
             ReadArg::Mmap => ReadMode::Mmap,

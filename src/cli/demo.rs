@@ -224,6 +224,12 @@ const STEPS: &[Step] = &[
         act: |stage| stage.run(&["list", "dev://demo", "--running-tally"]),
     },
     Step {
+        title: "Compare the two",
+        text: "By the MD5s that --put-md5 has stored; nothing is copied. Lines with + - * or ! would show what differs.",
+        shown: &["blobjet check docs dev://demo/docs --by hash"],
+        act: |stage| stage.run(&["check", "docs", "dev://demo/docs", "--by", "hash"]),
+    },
+    Step {
         title: "Interrupt an upload",
         text: "64 MiB, slowed down so that there is time: a third of the way Ctrl-C is pressed for you. What is on its way\n\
                still arrives, and the blocks stay at the service.",

@@ -7,7 +7,7 @@ use super::verdict::Verdict;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-pub(crate) use super::json_lists::{Amount, BlobLine, UsageTotals};
+pub(crate) use super::json_lists::{Amount, BlobLine, CheckTotals, Compared, UsageTotals};
 
 /// Version of the schema, in every line. It grows when a field changes its meaning or goes; new fields and types may come at
 /// any time.
@@ -66,6 +66,10 @@ pub(crate) enum Event {
     },
     /// The end of `du`.
     UsageTotals(Box<UsageTotals>),
+    /// A name that `check` has compared.
+    Compared(Box<Compared>),
+    /// The end of `check`.
+    CheckTotals(Box<CheckTotals>),
     /// A container made.
     Made { url: String, existed: bool },
     /// What is known of a blob, a container or an account.
@@ -518,6 +522,29 @@ mod tests {
                     all,
                     by_tier: BTreeMap::from([("Hot".to_owned(), all)]),
                     by_type: BTreeMap::from([("BlockBlob".to_owned(), all)]),
+                })),
+            ),
+            (
+                7,
+                Event::Compared(Box::new(Compared {
+                    name: "docs/a.bin".into(),
+                    sign: "*",
+                    source_bytes: Some(67_108_864),
+                    destination_bytes: Some(8_388_608),
+                    differs_in: Some("size"),
+                    reason: None,
+                })),
+            ),
+            (
+                9,
+                Event::CheckTotals(Box::new(CheckTotals {
+                    source: "./docs".into(),
+                    destination: BOX.into(),
+                    same: 12,
+                    different: 1,
+                    left_out: 1,
+                    exit_code: 1,
+                    ..CheckTotals::default()
                 })),
             ),
             (

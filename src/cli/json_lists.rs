@@ -73,3 +73,34 @@ pub(crate) struct UsageTotals {
     pub(crate) by_tier: BTreeMap<String, Amount>,
     pub(crate) by_type: BTreeMap<String, Amount>,
 }
+
+/// A name that `check` has compared.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Compared {
+    pub(crate) name: String,
+    /// As in the lines of text: `=`, `+`, `-`, `*` or `!`.
+    pub(crate) sign: &'static str,
+    pub(crate) source_bytes: Option<u64>,
+    pub(crate) destination_bytes: Option<u64>,
+    /// In what they differ: `size`, `time` or `hash`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) differs_in: Option<&'static str>,
+    /// Why it could not be compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+}
+
+/// All that `check` has compared.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct CheckTotals {
+    pub(crate) source: String,
+    pub(crate) destination: String,
+    pub(crate) same: u64,
+    pub(crate) only_in_source: u64,
+    pub(crate) only_in_destination: u64,
+    pub(crate) different: u64,
+    pub(crate) not_compared: u64,
+    /// Links, FIFOs and the like, which are not compared on purpose.
+    pub(crate) left_out: u64,
+    pub(crate) exit_code: u8,
+}

@@ -9,6 +9,7 @@ mod azcopy;
 mod bench;
 mod cat;
 mod changing;
+mod check;
 mod completion;
 mod context;
 mod copy;
@@ -151,6 +152,7 @@ async fn command(cli: Cli, kept: Option<Kept>, out: Arc<Output>) -> Result<Exit>
         Command::Man(args) => man::run(&args, &context),
         Command::List(args) => until_signal(&context, list::run(&args, &context)).await,
         Command::Cat(args) => until_signal(&context, cat::run(&args, &context)).await,
+        Command::Check(args) => until_signal(&context, check::run(&args, &context)).await,
         Command::Du(args) => until_signal(&context, du::run(&args, &context)).await,
         Command::Access(args) => until_signal(&context, access::run(&args, &context)).await,
         Command::Stat(args) => until_signal(&context, stat::run(&args, &context)).await,

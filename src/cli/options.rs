@@ -6,6 +6,7 @@
 use super::access::AccessArgs;
 use super::bench::BenchArgs;
 use super::cat::CatArgs;
+use super::check::CheckArgs;
 use super::completion::CompletionArgs;
 use super::copy_args::CopyArgs;
 use super::demo::DemoArgs;
@@ -68,6 +69,8 @@ pub(crate) enum Command {
     List(Box<ListArgs>),
     /// Add up bytes and blobs by folder, tier and type
     Du(Box<DuArgs>),
+    /// Compare two folders, containers or prefixes, copying nothing
+    Check(Box<CheckArgs>),
     /// Write blobs, or parts of them, to standard output
     Cat(CatArgs),
     /// Show everything about a blob, a container or an account

@@ -15,7 +15,7 @@ use crate::endpoint::patience::{Patience, is_stale, patiently_here, unreadable_a
 use crate::endpoint::posix::{Posix, Stored};
 use crate::endpoint::selection::{Candidate, Selection};
 use crate::endpoint::walk::{Rules, Walk};
-use crate::endpoint::{Facts, Filtered, Found, Item, Listing, Reader, Same, Source, Task};
+use crate::endpoint::{Facts, Filtered, Found, Item, Known, Listing, Reader, Same, Source, Task};
 use crate::error::{Error, Kind, Result};
 use bytes::Bytes;
 use std::ffi::OsStr;
@@ -143,7 +143,11 @@ impl Source for FileSource {
             if let What::One { path, target } = &self.what {
                 // One file needs no thread.
                 let found = if takes_one(&self.selection, path) {
-                    Found::Item(Item::new(path.clone(), target.clone()))
+                    let known = match self.rules.ordered.then(|| patiently_here(|| std::fs::metadata(path))) {
+                        Some(looked_at) => Some(Box::new(Known::of_file(&looked_at.map_err(|e| unreadable(path, e))?))),
+                        None => None,
+                    };
+                    Found::Item(Item { known, ..Item::new(path.clone(), target.clone()) })
                 } else {
                     Found::Filtered(Filtered { objects: 1, folders: 0 })
                 };

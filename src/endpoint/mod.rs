@@ -33,6 +33,7 @@ mod name;
 pub mod null;
 pub mod open;
 pub mod open_blobs;
+mod ordered_walk;
 mod part;
 mod path_glob;
 mod patience;
@@ -74,17 +75,30 @@ impl Item {
     }
 }
 
-/// What a listing tells of a remote object.
+/// What a listing tells of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     /// Length in bytes.
     pub len: u64,
     /// Last change, to the second.
     pub modified: Option<SystemTime>,
-    /// ETag without quotes.
+    /// ETag without quotes; empty for what has none (files).
     pub etag: String,
     /// Everything else it carries.
     pub carried: Attributes,
+}
+
+impl Known {
+    /// What there is to tell of a file.
+    fn of_file(file: &std::fs::Metadata) -> Known {
+        let (len, modified) = (file.len(), file.modified().ok());
+        Known { len, modified, etag: String::new(), carried: Attributes::default() }
+    }
+
+    /// The last change of what it was made from, where an upload has stored that with it; its own otherwise.
+    pub fn origin_modified(&self) -> Option<SystemTime> {
+        posix::Posix::of(&self.carried.metadata).modified.or(self.modified)
+    }
 }
 
 /// What a listing says about one thing it met.

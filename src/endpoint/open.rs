@@ -106,6 +106,8 @@ pub struct Opening {
     pub as_subdir: bool,
     /// Whether symbolic links in folders are followed.
     pub follow_symlinks: bool,
+    /// Whether a folder is listed in the order of paths, byte by byte, each file with its length and time.
+    pub ordered: bool,
     /// How files are read.
     pub read: ReadMode,
     /// What is stored with each blob of its file's times and permissions.
@@ -124,6 +126,7 @@ impl Default for Opening {
             recursive: false,
             as_subdir: true,
             follow_symlinks: false,
+            ordered: false,
             read: ReadMode::default(),
             stored: None,
             list_of_files: None,
@@ -163,7 +166,7 @@ fn landing(kind: SourceKind, source: &str, real_name: Option<&str>, opening: &Op
 }
 
 pub(super) fn local(arg: &str, opening: &Opening) -> Result<FileSource> {
-    let rules = Rules { recursive: opening.recursive, follow: opening.follow_symlinks };
+    let rules = Rules { recursive: opening.recursive, follow: opening.follow_symlinks, ordered: opening.ordered };
     let name = shown(OsStr::new(arg));
     // Follows links: one that is the source itself is what it points to.
     let what = match patiently_here(|| fs::metadata(arg)) {

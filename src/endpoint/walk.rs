@@ -1,6 +1,6 @@
 //! Walks folders on a blocking thread and reports what it meets, in batches. Opens nothing and asks for no sizes: the kind of an
-//! entry comes with its name, at 0.3 us each. Only where a filter asks for sizes or times are files looked at, those whose path
-//! it takes.
+//! entry comes with its name, at 0.3 us each. Only where a filter or a comparison asks for sizes or times are files looked at,
+//! those whose path is taken.
 //!
 //! An unreadable folder is reported and never taken for an empty one. One whose reading is interrupted is read again, and what
 //! was reported before is not reported twice.
@@ -9,7 +9,7 @@ use crate::endpoint::local_name::is_unfinished;
 use crate::endpoint::name::{shown, usable};
 use crate::endpoint::patience::{Patience, patiently_here, unreadable_as};
 use crate::endpoint::selection::Selection;
-use crate::endpoint::{Filtered, Found, Item, Listing};
+use crate::endpoint::{Filtered, Found, Item, Known, Listing};
 use crate::error::{Error, Kind};
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -47,6 +47,8 @@ const UNOPENED: Filtered = Filtered { objects: 0, folders: 1 };
 pub(super) struct Rules {
     pub(super) recursive: bool,
     pub(super) follow: bool,
+    /// In the order of paths, each file with its length and time ([`ordered_walk`](crate::endpoint::ordered_walk)).
+    pub(super) ordered: bool,
 }
 
 /// Stops when nobody listens any more.
@@ -54,7 +56,7 @@ pub(super) type Flow = ControlFlow<()>;
 
 /// A walk under way.
 pub(super) struct Walk {
-    rules: Rules,
+    pub(super) rules: Rules,
     selection: Arc<Selection>,
     /// Where in a target the path begins that filters look at, bytes.
     root: usize,
@@ -64,8 +66,8 @@ pub(super) struct Walk {
 }
 
 /// A folder to read, and the folders it lies in (kept only where links are followed).
-struct Folder {
-    path: String,
+pub(super) struct Folder {
+    pub(super) path: String,
     prefix: String,
     chain: Option<Arc<Ancestor>>,
 }
@@ -110,6 +112,9 @@ impl Walk {
     }
 
     fn drain(&mut self, mut folders: Vec<Folder>) -> Flow {
+        if self.rules.ordered {
+            return self.drain_in_order(folders);
+        }
         while let Some(folder) = folders.pop() {
             self.read(&folder, &mut folders)?;
         }
@@ -139,21 +144,22 @@ impl Walk {
             if !met.is_new(&name) {
                 continue;
             }
-            if self.entry(folder, &entry, &name, folders).is_break() {
+            if self.entry(folder, &name, kind_of(&entry), folders).is_break() {
                 return Ok(Flow::Break(()));
             }
         }
         Ok(Flow::Continue(()))
     }
 
-    fn entry(&mut self, folder: &Folder, entry: &DirEntry, name: &OsStr, folders: &mut Vec<Folder>) -> Flow {
+    /// Reports an entry of a folder; if it is a folder itself, it goes to `folders`.
+    pub(super) fn entry(&mut self, folder: &Folder, name: &OsStr, kind: io::Result<FileType>, folders: &mut Vec<Folder>) -> Flow {
         let text = match usable(name) {
             Ok(text) => text,
-            Err(_) if self.leaves_out_oddly_named(folder, entry, name) => return self.filtered(NOT_TAKEN),
+            Err(_) if self.leaves_out_oddly_named(folder, &kind, name) => return self.filtered(NOT_TAKEN),
             Err(error) => return self.failed(Path::new(&folder.path).join(name), error),
         };
         let path = join(&folder.path, text);
-        match patiently_here(|| entry.file_type()) {
+        match kind {
             Ok(kind) => {
                 let target = [folder.prefix.as_str(), text].concat();
                 self.meet(path, target, kind, folder.chain.as_ref(), folders)
@@ -226,13 +232,16 @@ impl Walk {
     }
 
     fn file(&mut self, path: String, target: String, metadata: Option<&Metadata>) -> Flow {
-        if self.selection.needs_facts() {
+        let mut known = None;
+        if self.selection.needs_facts() || self.rules.ordered {
             let looked_at = match metadata {
                 Some(metadata) => Ok(metadata.clone()),
                 None => patiently_here(|| fs::metadata(&path)),
             };
             match looked_at {
-                Ok(metadata) if self.selection.takes_facts(Some(metadata.len()), metadata.modified().ok()).is_taken() => {}
+                Ok(metadata) if self.selection.takes_facts(Some(metadata.len()), metadata.modified().ok()).is_taken() => {
+                    known = self.rules.ordered.then(|| Box::new(Known::of_file(&metadata)));
+                }
                 Ok(_) => return self.filtered(NOT_TAKEN),
                 Err(error) => {
                     let doing = format!("cannot look at {}", shown(OsStr::new(&path)));
@@ -240,14 +249,14 @@ impl Walk {
                 }
             }
         }
-        self.push(Found::Item(Item::new(path, target)))
+        self.push(Found::Item(Item { known, ..Item::new(path, target) }))
     }
 
     /// Whether filters leave out something whose name cannot be that of a blob: as far as its name can be read.
-    fn leaves_out_oddly_named(&self, folder: &Folder, entry: &DirEntry, name: &OsStr) -> bool {
+    fn leaves_out_oddly_named(&self, folder: &Folder, kind: &io::Result<FileType>, name: &OsStr) -> bool {
         let target = [folder.prefix.as_str(), &name.to_string_lossy()].concat();
         let relative = target.get(self.root..).unwrap_or(&target);
-        match entry.file_type() {
+        match kind {
             Ok(kind) if kind.is_file() => !self.selection.takes_path(relative).is_taken(),
             _ => !self.selection.may_hold(relative),
         }
@@ -332,6 +341,11 @@ impl Met {
     fn start_over(&mut self) {
         self.before.extend(&self.hashes);
     }
+}
+
+/// What an entry of a folder is.
+pub(super) fn kind_of(entry: &DirEntry) -> io::Result<FileType> {
+    patiently_here(|| entry.file_type())
 }
 
 /// Why something that is neither file, folder nor link is skipped.

@@ -20,7 +20,7 @@ const WINDOW: u64 = 4 * 1024 * 1024;
 pub(super) struct Running(Md5);
 
 impl Running {
-    fn update(&mut self, data: &Chunks) {
+    pub(super) fn update(&mut self, data: &Chunks) {
         data.iter().for_each(|piece| self.0.update(piece));
     }
 

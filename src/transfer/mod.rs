@@ -1,12 +1,13 @@
 //! The engine: moves the objects of a [`Source`](crate::endpoint::Source) into a [`Sink`](crate::endpoint::Sink).
 //!
 //! It decides sizes ([`plan`]), names blocks ([`block_id`]), keeps memory in bounds ([`budget`]), runs the lanes ([`engine`]),
-//! counts ([`progress`]) and stops when told ([`stop`]). It never sees a header, a status code or a URL.
+//! counts ([`progress`]) and stops when told ([`stop`]). Two sources are compared by [`compare`]. It never sees a header, a status code or a URL.
 
 mod attempt;
 mod audit;
 pub mod block_id;
 pub mod budget;
+pub mod compare;
 pub mod engine;
 pub mod journal;
 mod lanes;

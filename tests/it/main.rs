@@ -7,6 +7,7 @@ mod blob_changes;
 mod cli_access;
 mod cli_bench;
 mod cli_cat;
+mod cli_check;
 mod cli_copy;
 mod cli_demo;
 mod cli_docs;
