@@ -13,7 +13,7 @@ use crate::transfer::audit::audit;
 use crate::transfer::block_id::{Fingerprint, Trust, Writer};
 use crate::transfer::budget::Budget;
 use crate::transfer::journal::{FINISHED_EARLIER, Finished};
-use crate::transfer::lanes::{Lanes, Load};
+use crate::transfer::lanes::{Lanes, Load, broken};
 use crate::transfer::md5;
 use crate::transfer::object::{Cut, Object, cause};
 use crate::transfer::overwrite::{Gate, Look, Prompt, Written};
@@ -124,11 +124,7 @@ pub async fn run(job: Job, progress: Arc<Progress>, stop: Stop) -> Result<Summar
                 None => break Ok(()),
                 Some(Ok(Ok(()))) => {}
                 Some(Ok(Err(error))) => break Err(error),
-                Some(Err(join)) => match join.try_into_panic() {
-                    // What it says is on stderr; the job ends like any other, with its counts.
-                    Ok(_) => break Err(Error::new(Kind::Local, "blobjet has a bug: a part of the transfer broke")),
-                    Err(join) => break Err(Error::new(Kind::Cancelled, "the transfer was stopped").with_source(join)),
-                },
+                Some(Err(join)) => break Err(broken(join)),
             },
         }
     };

@@ -5,7 +5,7 @@
 //! drops it stops them.
 
 use crate::endpoint::Flow;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::transfer::engine::{Shared, lane};
 use crate::transfer::tuner::{Sample, Tuner};
 use std::sync::Arc;
@@ -52,6 +52,15 @@ impl Load {
             self.counted_nanos.fetch_add(nanos, Relaxed);
         }
         result
+    }
+}
+
+/// The end of a job whose lane came to no end of its own.
+pub(super) fn broken(join: JoinError) -> Error {
+    match join.try_into_panic() {
+        // What it says is on stderr; the job ends like any other, with its counts.
+        Ok(_) => Error::new(Kind::Local, "blobjet has a bug: a part of the job broke"),
+        Err(join) => Error::new(Kind::Cancelled, "the job was stopped").with_source(join),
     }
 }
 

@@ -6,9 +6,10 @@
 
 use crate::endpoint::Item;
 use crate::endpoint::change::{Change, Changed, Met, Subject};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Kind, Result};
 use crate::transfer::audit::audit;
 use crate::transfer::journal::{FINISHED_EARLIER, Finished};
+use crate::transfer::lanes::broken;
 use crate::transfer::progress::{Course, Progress};
 use crate::transfer::stop::{Phase, Stop};
 use std::collections::VecDeque;
@@ -87,11 +88,7 @@ pub async fn run(sweep: Sweep, progress: Arc<Progress>, stop: Stop) -> Result<()
                 None => break Ok(()),
                 Some(Ok(Ok(()))) => {}
                 Some(Ok(Err(error))) => break Err(error),
-                Some(Err(join)) => break Err(match join.try_into_panic() {
-                    // What it says is on stderr; the job ends like any other, with its counts.
-                    Ok(_) => Error::new(Kind::Local, "blobjet has a bug: a part of the job broke"),
-                    Err(join) => Error::new(Kind::Cancelled, "the job was stopped").with_source(join),
-                }),
+                Some(Err(join)) => break Err(broken(join)),
             },
         }
     };
