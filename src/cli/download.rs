@@ -9,6 +9,7 @@ use super::remote::{Remote, named};
 use super::settings::{said, tuning};
 use super::standard_output::{AHEAD, pour};
 use super::{dry_run, job, limits};
+use crate::endpoint::blob_source::Unpacked;
 use crate::endpoint::file_sink::FileSink;
 use crate::endpoint::in_order::Ahead;
 use crate::endpoint::null::NullSink;
@@ -29,17 +30,20 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// What keeps the job from starting; how it went is the exit code.
-pub(crate) async fn run(args: &CopyArgs, (from, to): (Place, Place), about: About, context: &Context) -> Result<Exit> {
+pub(crate) async fn run(args: &CopyArgs, (from, mut to): (Place, Place), about: About, context: &Context) -> Result<Exit> {
+    if to == Place::Local("/dev/stdout".to_owned()) {
+        to = Place::Stdio;
+    }
     let location = named(&from, &context.inputs)?;
     let Some(container) = location.container.clone() else {
         return Err(Error::new(Kind::Usage, "the source names no container").with_advice("add CONTAINER to it, before any ?"));
     };
+    refuse_unchecked(args, &to)?;
+    let mut sending = args.sending.clone();
+    // The most that the service sends a checksum with.
+    sending.block_size_mb.get_or_insert(MAX_SUMMED);
     let mut tuning =
-        Tuning { on_change: args.on_change.map_or(OnChange::Retry, Into::into), ..tuning(&args.sending, args.overwrite.into())? };
-    if args.sending.block_size_mb.is_none() {
-        // The most that the service sends a checksum with.
-        (tuning.block_size, tuning.whole_limit) = (MAX_SUMMED, MAX_SUMMED);
-    }
+        Tuning { on_change: args.on_change.map_or(OnChange::Retry, Into::into), ..tuning(&sending, args.overwrite.into())? };
     if let Some(note) = limits::fit(&mut tuning, said(&args.sending), limits::address_space()) {
         context.out.note(&note);
     }
@@ -55,7 +59,11 @@ pub(crate) async fn run(args: &CopyArgs, (from, to): (Place, Place), about: Abou
     remote.check(Need::READ)?;
     let stats = Arc::<Stats>::default();
     let client = remote.client_with(config(args, &stats, context))?;
-    let source = blobs(client, &container, location.blob.as_deref(), &opening)?;
+    let source = blobs(client, &container, location.blob.as_deref(), &opening)?.unpacked(match &opening.dest {
+        _ if !args.download.decompress => Unpacked::No,
+        None => Unpacked::All,
+        Some(_) => Unpacked::Listed,
+    });
     if to == Place::Stdio {
         let name = location.blob.clone().filter(|_| !args.recursive && opening.list_of_files.is_none());
         let name = name.ok_or_else(|| Error::new(Kind::Usage, "standard output takes one blob").with_advice("name one blob"))?;
@@ -95,6 +103,19 @@ pub(crate) async fn run(args: &CopyArgs, (from, to): (Place, Place), about: Abou
     let exit = job::run(job::Run { work: job::moving(job), named, stats, recording }, context).await?;
     remote.close().await;
     Ok(exit)
+}
+
+/// Refuses what cannot be done where bytes go out as they come.
+fn refuse_unchecked(args: &CopyArgs, to: &Place) -> Result<()> {
+    let refuse = |what: &str| Err(Error::new(Kind::Usage, what.to_owned()).with_advice("download to a file, or leave it out"));
+    match to {
+        Place::Local(_) => Ok(()),
+        _ if args.download.decompress => refuse("--decompress: only files are unpacked"),
+        Place::Null if args.download.check_md5.is_some() => {
+            refuse("--check-md5: what is dropped is not compared with a stored MD5")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The folder that names are relative to, and the name in it that a single blob gets. What is a folder, or is written as one, takes

@@ -37,6 +37,7 @@ pub(crate) async fn pour(
     handling: &Handling,
     context: &Context,
 ) -> Result<Poured> {
+    handling.check_has_md5(&**reader, "standard output")?;
     let whole = span.start == 0 && reader.facts().len == Some(span.end);
     let expected = reader.carried().and_then(|carried| carried.content_md5);
     let mut md5 = expected.filter(|_| whole && handling.checks_md5()).map(|_| Md5::new());

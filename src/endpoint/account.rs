@@ -160,8 +160,8 @@ impl Sink for AccountSink {
         in_part!(self, target, sink, name => sink.commit(name, ids, finish))
     }
 
-    fn blocks<'a>(&'a self, target: &'a str, which: Which) -> Task<'a, Result<Vec<There>>> {
-        in_part!(self, target, sink, name => sink.blocks(name, which))
+    fn blocks<'a>(&'a self, target: &'a str, which: Which, source: &'a dyn Reader) -> Task<'a, Result<Vec<There>>> {
+        in_part!(self, target, sink, name => sink.blocks(name, which, source))
     }
 
     fn clear<'a>(&'a self, target: &'a str, replace: Replace) -> Task<'a, Result<()>> {

@@ -64,21 +64,16 @@ impl Handling {
         reader.carried().and_then(|carried| carried.content_md5).filter(|_| self.check_md5 != CheckMd5::NoCheck)
     }
 
-    /// Refuses a name that a folder has.
-    pub(super) fn check_free(&self, path: &Path) -> Result<()> {
-        match fs::metadata(path) {
-            Ok(there) if there.is_dir() => {
-                Err(Error::new(Kind::Name, format!("cannot write {}: a folder has that name", shown(path.as_os_str())))
-                    .with_advice(
-                        "a blob can have the name of a folder, a file cannot: rename one of the two, or use another folder",
-                    ))
-            }
-            Ok(there) if !there.is_file() => {
-                Err(Error::new(Kind::Name, format!("cannot write {}: it is a device, pipe or socket", shown(path.as_os_str())))
-                    .with_advice("write to standard output instead: blobjet copy URL - > FILE"))
-            }
-            _ => Ok(()),
+    /// Refuses what has no stored MD5 where one is asked for, before it is fetched. `what` is what comes of it.
+    ///
+    /// # Errors
+    /// `Conflict`.
+    pub(crate) fn check_has_md5(&self, reader: &dyn Reader, what: &str) -> Result<()> {
+        if self.check_md5 == CheckMd5::FailIfDifferentOrMissing && self.expected(reader).is_none() {
+            return Err(Error::new(Kind::Conflict, format!("no MD5 is stored with the blob of {what}"))
+                .with_advice("--check-md5 FailIfDifferent takes blobs without one"));
         }
+        Ok(())
     }
 
     /// Checks it, dresses it and names it.
@@ -89,13 +84,10 @@ impl Handling {
     pub(super) fn arrive(&self, arrival: Arrival<'_>, replace: Replace) -> Result<()> {
         self.check_md5(&arrival)?;
         let Arrival { file, temporary, path, reader, .. } = arrival;
-        if self.decompress
-            && let Some(packing) = unpacked::packing(reader.carried())
-        {
-            let (to, from) = (unpacked::name(path), temporary.to_owned());
-            let whole = unpacked::unpack(packing, file, &from)?;
-            self.dress(&whole, &to, reader)?;
-            return name(&from, &to, replace);
+        if let Some(packing) = unpacked::packing(reader.carried()).filter(|_| self.decompress) {
+            let whole = unpacked::unpack(packing, file, temporary)?;
+            self.dress(&whole, path, reader)?;
+            return name(temporary, path, replace);
         }
         self.dress(file, path, reader)?;
         name(temporary, path, replace)
@@ -116,10 +108,6 @@ impl Handling {
                 let text = format!("the MD5 of {what} is {}, and {} is stored with the blob", hex(found), hex(stored));
                 if self.check_md5 == CheckMd5::LogOnly { Ok(Some(text)) } else { Err(Error::new(Kind::Corrupt, text)) }
             }
-            (None, _) if self.check_md5 == CheckMd5::FailIfDifferentOrMissing => {
-                Err(Error::new(Kind::Corrupt, format!("no MD5 is stored with the blob of {what}"))
-                    .with_advice("--check-md5 FailIfDifferent takes blobs without one"))
-            }
             _ => Ok(None),
         }
     }
@@ -132,7 +120,6 @@ impl Handling {
                 }
                 Ok(())
             }
-            Err(error) if error.advice().is_some() => Err(error),
             Err(error) => {
                 let kept = kept_as(arrival.path);
                 let advice = match fs::rename(arrival.temporary, &kept) {
@@ -154,7 +141,7 @@ impl Handling {
             reader.carried().filter(|_| self.times || self.posix).map(|carried| Posix::of(&carried.metadata)).unwrap_or_default();
         if self.posix {
             stored.apply(file).map_err(failed)?;
-        } else if let Ok(there) = fs::metadata(path) {
+        } else if let Some(there) = fs::metadata(path).ok().filter(fs::Metadata::is_file) {
             // As the one it replaces.
             file.set_permissions(there.permissions()).map_err(failed)?;
         }
@@ -180,13 +167,30 @@ fn hex(hash: [u8; 16]) -> String {
     })
 }
 
+/// Refuses a name that a folder, a device or a pipe has.
+///
+/// # Errors
+/// `Local`.
+pub(super) fn check_free(path: &Path) -> Result<()> {
+    match fs::metadata(path) {
+        Ok(there) if there.is_dir() => Err(has_folder(path)),
+        Ok(there) if !there.is_file() => {
+            Err(Error::new(Kind::Local, format!("cannot write {}: it is a device, pipe or socket", shown(path.as_os_str())))
+                .with_advice("write to standard output instead: blobjet copy URL - > FILE"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn has_folder(path: &Path) -> Error {
+    Error::new(Kind::Local, format!("cannot write {}: a folder has that name", shown(path.as_os_str())))
+        .with_advice("a blob can have the name of a folder, a file cannot: rename one of the two, or use another folder")
+}
+
 /// Gives an unfinished file its name, in one step, under a condition.
 fn name(temporary: &Path, path: &Path, replace: Replace) -> Result<()> {
     let failed = |error: io::Error| match error.raw_os_error() {
-        Some(libc::EISDIR | libc::ENOTEMPTY) => {
-            Error::new(Kind::Name, format!("cannot write {}: a folder has that name", shown(path.as_os_str())))
-                .with_advice("a blob can have the name of a folder, a file cannot: rename one of the two, or use another folder")
-        }
+        Some(libc::EISDIR | libc::ENOTEMPTY) => has_folder(path),
         _ => unwritable("write", path, error),
     };
     if replace == Replace::Never {

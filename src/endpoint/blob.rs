@@ -4,7 +4,7 @@
 
 use crate::attributes::{Attributes, Replace};
 use crate::endpoint::keep::Keep;
-use crate::endpoint::{BlockId, Facts, Finish, Flow, Limits, Payload, Receipt, Sink, Task, There, Which, mime};
+use crate::endpoint::{BlockId, Facts, Finish, Flow, Limits, Payload, Reader, Receipt, Sink, Task, There, Which, mime};
 use crate::error::Result;
 use crate::rest::blob::{Blob, Written};
 use crate::rest::client::{Check, Client};
@@ -113,7 +113,7 @@ impl Sink for BlobSink {
         })
     }
 
-    fn blocks<'a>(&'a self, target: &'a str, which: Which) -> Task<'a, Result<Vec<There>>> {
+    fn blocks<'a>(&'a self, target: &'a str, which: Which, _: &'a dyn Reader) -> Task<'a, Result<Vec<There>>> {
         Box::pin(async move {
             let which = match which {
                 Which::Staged => BlockListType::Uncommitted,

@@ -7,8 +7,10 @@ use crate::attributes::Attributes;
 use crate::chunks::Chunks;
 use crate::endpoint::blob_listing::{BlobListing, Listed};
 use crate::endpoint::list_of_files::ListOfFiles;
-use crate::endpoint::local_name::Ancestors;
-use crate::endpoint::{Facts, Flow, Found, Item, Known, Listing, Pour, Reader, Receipt, Same, Source, Task};
+use crate::endpoint::local_name::{self, Ancestors};
+use crate::endpoint::selection::{Candidate, Selection};
+use crate::endpoint::unpacked;
+use crate::endpoint::{Facts, Filtered, Flow, Found, Item, Known, Listing, Pour, Reader, Receipt, Same, Source, Task};
 use crate::error::{Error, Kind, Result};
 use crate::rest::blob::{Blob, BlobProperties};
 use crate::rest::client::Client;
@@ -22,6 +24,7 @@ use crate::rest::stats::RetryCause;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
+use std::collections::HashSet;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
@@ -65,14 +68,29 @@ pub struct Many {
     pub named: String,
 }
 
+/// What becomes of the names of what is unpacked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unpacked {
+    /// Nothing is unpacked.
+    No,
+    /// They lose their endings.
+    All,
+    /// So do those of listings; a single blob has the name it was given.
+    Listed,
+}
+
 /// A container to read blobs from.
 pub struct BlobSource {
     client: Client,
     container: Arc<str>,
     place: Location,
     what: What,
+    /// Decides whether a single blob is taken; a listing has its own.
+    selection: Arc<Selection>,
     /// Whether names become paths, so that none may lie under another.
     paths: bool,
+    /// What becomes of the names of what is unpacked.
+    unpacked: Unpacked,
     /// Whether index tags are asked for.
     tags: bool,
 }
@@ -82,7 +100,8 @@ impl BlobSource {
     pub fn new(client: Client, container: impl Into<Arc<str>>, what: What) -> Self {
         let container = container.into();
         let place = Location { container: Some(container.to_string()), blob: None, ..client.location().clone() };
-        BlobSource { client, container, place, what, paths: false, tags: false }
+        let (selection, unpacked) = (Arc::default(), Unpacked::No);
+        BlobSource { client, container, place, what, selection, paths: false, unpacked, tags: false }
     }
 
     /// For files: a blob whose name lies under that of another fails, as no file can be in a file.
@@ -107,11 +126,41 @@ impl BlobSource {
         }
     }
 
+    /// Takes a single blob only if this does, by its last name.
+    #[must_use]
+    pub fn selecting(self, selection: Arc<Selection>) -> Self {
+        BlobSource { selection, ..self }
+    }
+
+    /// Names what is compressed as it will be called once it is unpacked.
+    #[must_use]
+    pub fn unpacked(self, unpacked: Unpacked) -> Self {
+        BlobSource { unpacked, ..self }
+    }
+
+    /// Whether a single blob is taken.
+    fn takes(&self, blob: &str, known: Option<&Known>) -> bool {
+        let path = blob.rsplit('/').next().unwrap_or(blob);
+        let (len, modified) = (known.map(|known| known.len), known.and_then(|known| known.modified));
+        self.selection.takes(&Candidate { path, len, modified }).is_taken()
+    }
+
+    /// What a blob lands as that would land as `target`.
+    fn target<'a>(&self, target: &'a str, known: Option<&Known>, which: &[Unpacked]) -> &'a str {
+        let packed = which.contains(&self.unpacked) && unpacked::packing(known.map(|known| &known.carried)).is_some();
+        if packed { unpacked::name(target) } else { target }
+    }
+
     fn shown(&self, blob: &str) -> String {
         self.place.safe_blob(blob).to_string()
     }
 
     async fn list_one(&self, blob: &str, target: &str, known: Option<Known>, out: &Listing) {
+        if !self.takes(blob, known.as_ref()) {
+            let _ = out.send(vec![Found::Filtered(Filtered { objects: 1, folders: 0 })]).await;
+            return;
+        }
+        let target = self.target(target, known.as_ref(), &[Unpacked::All]);
         let item = Item { known: known.map(Box::new), ..Item::new(blob, target) };
         let _ = out.send(vec![Found::Item(item)]).await;
     }
@@ -133,9 +182,11 @@ impl BlobSource {
             listing = listing.only(list.clone(), Arc::new(tell));
         }
         let mut ancestors = self.paths.then(Ancestors::default);
+        // Of what is unpacked: two names may become one.
+        let mut names = HashSet::new();
         let hand_on = async {
             while let Some(batch) = listed.recv().await {
-                let found = batch.into_iter().map(|one| self.found(one, &many.under, &mut ancestors)).collect();
+                let found = batch.into_iter().map(|one| self.found(one, &many.under, &mut ancestors, &mut names)).collect();
                 if out.send(found).await.is_err() {
                     break;
                 }
@@ -148,18 +199,27 @@ impl BlobSource {
         result
     }
 
-    fn found(&self, listed: Listed, under: &str, ancestors: &mut Option<Ancestors>) -> Found {
+    fn collides(&self, blob: &str, text: String) -> Found {
+        let error = Error::new(Kind::Local, text).with_advice("copy one of the two alone, to a name of your own");
+        Found::Failed { name: self.shown(blob), error }
+    }
+
+    fn found(&self, listed: Listed, under: &str, ancestors: &mut Option<Ancestors>, names: &mut HashSet<u64>) -> Found {
         let Listed { item: blob, relative, .. } = listed;
         if marks_a_folder(&blob) {
             return Found::Skipped { name: self.shown(&blob.name), reason: MARKS_A_FOLDER };
         }
         if let Some(earlier) = ancestors.as_mut().and_then(|ancestors| ancestors.enter(&relative)) {
             let text = format!("cannot write {relative}: {earlier} is a blob as well, and becomes a file");
-            let error = Error::new(Kind::Name, text).with_advice("copy one of the two alone, to a name of your own");
-            return Found::Failed { name: self.shown(&blob.name), error };
+            return self.collides(&blob.name, text);
         }
         let known = known(&blob).map(Box::new);
-        Found::Item(Item { known, ..Item::new(blob.name, format!("{under}{relative}")) })
+        let target = self.target(&relative, known.as_deref(), &[Unpacked::All, Unpacked::Listed]);
+        if self.unpacked != Unpacked::No && !names.insert(local_name::hash(target)) {
+            return self.collides(&blob.name, format!("cannot write {target}: another blob becomes that file"));
+        }
+        let target = format!("{under}{target}");
+        Found::Item(Item { known, ..Item::new(blob.name, target) })
     }
 
     /// What is known of a blob without reading it: what the listing told, or a request does.
@@ -191,6 +251,17 @@ impl BlobSource {
             || Error::new(Kind::BadAnswer, format!("length or ETag is missing in the properties of {}", self.shown(blob)));
         known.ok_or_else(missing).map(Some)
     }
+}
+
+/// For a source, a container that is not there is a source that is not there.
+fn not_there(error: Error) -> Error {
+    if error.kind() != Kind::ContainerNotFound {
+        return error;
+    }
+    let answer = error.answer().cloned().unwrap_or_default();
+    Error::new(Kind::SourceNotFound, error.to_string())
+        .with_answer(answer)
+        .with_advice("check the name; 'blobjet list' of the account shows what is there")
 }
 
 /// Whether a blob stands for a folder: a stub as Hadoop and ADLS write them, or an empty one whose name ends in `/`.
@@ -260,9 +331,9 @@ fn md5(text: &str) -> Option<[u8; 16]> {
 impl Source for BlobSource {
     fn list<'a>(&'a self, out: Listing) -> Task<'a, Result<()>> {
         Box::pin(async move {
-            match &self.what {
+            let listed = match &self.what {
                 What::One { blob, target } => {
-                    self.list_one(blob, target, Some(self.existing(blob).await?), &out).await;
+                    self.list_one(blob, target, Some(self.existing(blob).await.map_err(not_there)?), &out).await;
                     Ok(())
                 }
                 What::Many(many) => self.list_many(many, &out).await,
@@ -273,7 +344,8 @@ impl Source for BlobSource {
                     }
                     _ => self.list_many(many, &out).await,
                 },
-            }
+            };
+            listed.map_err(not_there)
         })
     }
 

@@ -110,8 +110,8 @@ impl Sink for CopySink {
         self.sink.commit(target, ids, finish)
     }
 
-    fn blocks<'a>(&'a self, target: &'a str, which: Which) -> Task<'a, Result<Vec<There>>> {
-        self.sink.blocks(target, which)
+    fn blocks<'a>(&'a self, target: &'a str, which: Which, source: &'a dyn Reader) -> Task<'a, Result<Vec<There>>> {
+        self.sink.blocks(target, which, source)
     }
 
     fn clear<'a>(&'a self, target: &'a str, replace: Replace) -> Task<'a, Result<()>> {

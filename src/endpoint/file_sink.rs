@@ -7,19 +7,19 @@
 //! Names come from elsewhere: whatever they say, nothing is written outside the folder ([`check_path`]).
 
 use crate::crc64::Crc64;
-use crate::endpoint::arrival::{Arrival, Handling, Tell, may_replace};
+use crate::endpoint::arrival::{Arrival, Handling, Tell, check_free, may_replace};
 use crate::endpoint::local_name::{CaseTwins, check_path, unfinished};
 use crate::endpoint::mapped::{Filesystem, filesystem_of};
 use crate::endpoint::name::shown;
-use crate::endpoint::part::Part;
-use crate::endpoint::{BlockId, Facts, Finish, Limits, Payload, Pour, Receipt, Sink, Span, Task, There, Which};
+use crate::endpoint::part::{Part, open_alone};
+use crate::endpoint::{BlockId, Facts, Finish, Limits, Payload, Pour, Reader, Receipt, Sink, Span, Task, There, Which};
 use crate::error::{Error, Kind, Result};
 use crate::units::{ByteCount, MIB};
 use bytes::Bytes;
 use md5::{Digest as _, Md5};
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,8 @@ pub struct FileSink {
     nonce: u32,
     count: AtomicU64,
     folders: Mutex<HashSet<PathBuf>>,
-    parts: Mutex<HashMap<String, Arc<Part>>>,
+    /// By [`key`].
+    parts: Mutex<HashMap<usize, Arc<Part>>>,
     twins: OnceLock<CaseTwins>,
     filesystem: OnceLock<Filesystem>,
 }
@@ -69,8 +70,20 @@ impl FileSink {
         FileSink { twins: OnceLock::from(CaseTwins::new(blind)), ..self }
     }
 
-    fn path(&self, target: &str) -> PathBuf {
-        self.root.join(target)
+    /// Where something goes: through links, as any program that writes to one does.
+    ///
+    /// # Errors
+    /// `Local` where a link leads to nothing, or a folder or device has the name.
+    fn path(&self, target: &str) -> Result<PathBuf> {
+        let path = self.root.join(target);
+        let path = match fs::symlink_metadata(&path) {
+            Ok(there) if there.is_symlink() => {
+                fs::canonicalize(&path).map_err(|error| unwritable("follow the link", &path, error))?
+            }
+            _ => path,
+        };
+        check_free(&path)?;
+        Ok(path)
     }
 
     /// Makes the folder something belongs into.
@@ -96,66 +109,64 @@ impl FileSink {
         *self.filesystem.get_or_init(|| filesystem_of(file).unwrap_or(Filesystem::Other)) != Filesystem::Memory
     }
 
-    /// A file that is nobody else's, for an object that comes in one request.
-    fn temporary(&self, path: &Path) -> Result<(File, Unfinished)> {
-        let number = u64::from(self.nonce) << 32 | self.count.fetch_add(1, Relaxed) & u64::from(u32::MAX);
-        let at = path.with_file_name(unfinished(number));
-        let create = || OpenOptions::new().read(true).write(true).create_new(true).open(&at);
-        let file = match create() {
+    /// An unfinished file for this path that nobody else has: the one of the same name in every run, so that what an earlier one left
+    /// is found, or one of its own where somebody has that.
+    fn unfinished<T>(&self, path: &Path, open: impl Fn(&Path) -> io::Result<T>) -> Result<(T, PathBuf)> {
+        let mut crc = Crc64::new();
+        crc.update(path.file_name().unwrap_or_default().as_encoded_bytes());
+        let own = u64::from(self.nonce) << 32 | self.count.fetch_add(1, Relaxed) & u64::from(u32::MAX);
+        let mut at = path.with_file_name(unfinished(crc.finish()));
+        let opened = match open(&at) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                at = path.with_file_name(unfinished(own));
+                open(&at)
+            }
             // The folder was removed since it was made.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.folders.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 self.make_folder(path)?;
-                create()
+                open(&at)
             }
             other => other,
         };
-        let file = file.map_err(|error| unwritable("write", path, error))?;
-        Ok((file, Unfinished(Some(at))))
+        opened.map(|file| (file, at)).map_err(|error| unwritable("write", path, error))
     }
 
-    /// Where an object of several blocks is gathered: the same name in every run.
-    fn part_path(path: &Path) -> PathBuf {
-        let mut crc = Crc64::new();
-        crc.update(path.file_name().unwrap_or_default().as_encoded_bytes());
-        path.with_file_name(unfinished(crc.finish()))
-    }
-
-    fn part(&self, target: &str, span: &Span<'_>) -> Result<Arc<Part>> {
+    /// What an object of several blocks is gathered in.
+    fn part(&self, path: &Path, reader: &dyn Reader) -> Result<Arc<Part>> {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(part) = parts.get(target) {
+        if let Some(part) = parts.get(&key(reader)) {
             return Ok(Arc::clone(part));
         }
-        let path = self.path(target);
-        self.handling.check_free(&path)?;
-        self.make_folder(&path)?;
-        let len = span.reader.facts().len.unwrap_or(0);
-        let hash = self.handling.expected(span.reader).is_some();
-        let part = match Part::open(&Self::part_path(&path), len, hash) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                // Another process gathers the same name. This one does so for itself, and the last to finish wins.
-                let (file, mut unfinished) = self.temporary(&path)?;
-                drop(file);
-                let own = unfinished.0.take().unwrap_or_default();
-                Part::open(&own, len, hash)
-            }
-            other => other,
-        };
-        let part = Arc::new(part.map_err(|error| unwritable("write", &path, error))?);
-        reserve(part.file(), &path, len, self.waits(part.file()))?;
-        parts.insert(target.to_owned(), Arc::clone(&part));
+        self.handling.check_has_md5(reader, &shown(path.as_os_str()))?;
+        self.make_folder(path)?;
+        let (len, hash) = (reader.facts().len.unwrap_or(0), self.handling.expected(reader).is_some());
+        let (part, _) = self.unfinished(path, |at| Part::open(at, len, hash))?;
+        let reserved = reserve(part.file(), path, len, self.waits(part.file()));
+        let part = Arc::new(part);
+        if reserved.is_err() && !part.is_worth_keeping() {
+            let _ = fs::remove_file(part.path());
+        }
+        reserved?;
+        parts.insert(key(reader), Arc::clone(&part));
         Ok(part)
     }
 
-    fn take_part(&self, target: &str) -> Option<Arc<Part>> {
-        self.parts.lock().unwrap_or_else(PoisonError::into_inner).remove(target)
+    fn take_part(&self, reader: &dyn Reader) -> Option<Arc<Part>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).remove(&key(reader))
     }
+}
+
+/// Tells objects on their way apart, also two that go to the same name: a reader is one object's, and stays where it is as long as
+/// that is on its way.
+fn key(reader: &dyn Reader) -> usize {
+    std::ptr::from_ref(reader).cast::<()>().addr()
 }
 
 /// Refuses at once what has no room, and takes the room where that means something.
 fn reserve(file: &File, path: &Path, len: u64, on_disk: bool) -> Result<()> {
     let there = file.metadata().map_or(0, |metadata| metadata.len());
-    let free = fstatvfs(file).ok().map(|fs| fs.f_bavail.saturating_mul(fs.f_frsize));
+    let free = free(file);
     let needed = len.saturating_sub(there);
     if let Some(free) = free.filter(|free| *free < needed) {
         return Err(full(path, needed, free));
@@ -173,11 +184,11 @@ fn full(path: &Path, need: u64, have: u64) -> Error {
     let text =
         format!("cannot write {}: {} are needed and {} are free", shown(path.as_os_str()), ByteCount(need), ByteCount(have));
     Error::new(Kind::Local, text)
-        .with_advice("make room, or choose another folder; what is there already is kept and gone on with")
+        .with_advice("make room, or choose another folder; the same command goes on with what is missing")
 }
 
 fn in_the_way(folder: &Path) -> Error {
-    Error::new(Kind::Name, format!("cannot make the folder {}: a file has that name", shown(folder.as_os_str())))
+    Error::new(Kind::Local, format!("cannot make the folder {}: a file has that name", shown(folder.as_os_str())))
         .with_advice("a blob can lie under the name of another, a file cannot: rename one of the two, or use another folder")
 }
 
@@ -228,6 +239,18 @@ impl<'a> Writing<'a> {
         let waits = waits && Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
         Writing { file, path, start, at: start, waits, crc64: None, md5: None }
     }
+
+    fn failed(&self, error: io::Error, len: usize) -> Error {
+        match error.raw_os_error() {
+            Some(libc::ENOSPC) => full(self.path, len as u64, free(self.file).unwrap_or(0)),
+            _ => unwritable("write", self.path, error),
+        }
+    }
+}
+
+/// Bytes that are free where a file is.
+fn free(file: &File) -> Option<u64> {
+    fstatvfs(file).ok().map(|fs| fs.f_bavail.saturating_mul(fs.f_frsize))
 }
 
 impl Pour for Writing<'_> {
@@ -248,7 +271,7 @@ impl Pour for Writing<'_> {
         let (file, at) = (self.file, self.at);
         let write = || file.write_all_at(&piece, at);
         let written = if self.waits { tokio::task::block_in_place(write) } else { write() };
-        written.map_err(|error| unwritable("write", self.path, error))?;
+        written.map_err(|error| self.failed(error, piece.len()))?;
         self.at += piece.len() as u64;
         Ok(())
     }
@@ -283,19 +306,20 @@ impl Sink for FileSink {
 
     fn draw<'a>(&'a self, target: &'a str, span: Span<'a>, finish: Finish<'a>) -> Task<'a, Result<Receipt>> {
         Box::pin(async move {
-            let path = self.path(target);
-            self.handling.check_free(&path)?;
+            let path = self.path(target)?;
+            self.handling.check_has_md5(span.reader, &shown(path.as_os_str()))?;
             may_replace(&path, finish.replace)?;
             self.make_folder(&path)?;
-            let (file, mut unfinished) = self.temporary(&path)?;
+            let (file, at) = self.unfinished(&path, open_alone)?;
+            let mut unfinished = Unfinished(Some(at.clone()));
+            file.set_len(0).map_err(|error| unwritable("write", &path, error))?;
             let expected = self.handling.expected(span.reader);
             let mut writing = Writing::new(&file, &path, span.offset, self.waits(&file));
             writing.md5 = expected.map(|_| Md5::new());
             let receipt = span.reader.pour(span.offset, span.len, &mut writing).await?;
             let found = writing.md5.map(|md5| md5.finalize().into());
-            let temporary = unfinished.0.clone().unwrap_or_default();
             self.handling.arrive(
-                Arrival { file: &file, temporary: &temporary, path: &path, reader: span.reader, found, tell: &*self.tell },
+                Arrival { file: &file, temporary: &at, path: &path, reader: span.reader, found, tell: &*self.tell },
                 finish.replace,
             )?;
             unfinished.0 = None;
@@ -305,8 +329,8 @@ impl Sink for FileSink {
 
     fn draw_block<'a>(&'a self, target: &'a str, id: BlockId, span: Span<'a>) -> Task<'a, Result<Receipt>> {
         Box::pin(async move {
-            let part = self.part(target, &span)?;
-            let path = self.path(target);
+            let path = self.path(target)?;
+            let part = self.part(&path, span.reader)?;
             let mut writing = Writing::new(part.file(), &path, span.offset, self.waits(part.file()));
             writing.crc64 = Some(Crc64::new());
             let receipt = span.reader.pour(span.offset, span.len, &mut writing).await?;
@@ -318,11 +342,9 @@ impl Sink for FileSink {
 
     fn commit<'a>(&'a self, target: &'a str, _: &'a [BlockId], finish: Finish<'a>) -> Task<'a, Result<Receipt>> {
         Box::pin(async move {
-            let path = self.path(target);
+            let path = self.path(target)?;
             let reader = finish.source.ok_or_else(|| Error::new(Kind::Unsupported, "cannot finish a file without its source"))?;
-            let span = Span { reader, offset: 0, len: reader.facts().len.unwrap_or(0) };
-            // Made here where an earlier run had fetched every block.
-            let part = self.part(target, &span)?;
+            let part = self.part(&path, reader)?;
             may_replace(&path, finish.replace)?;
             let failed = |error| unwritable("write", &path, error);
             let found = match self.handling.expected(reader) {
@@ -332,38 +354,42 @@ impl Sink for FileSink {
             part.finish().map_err(failed)?;
             let arrival = Arrival { file: part.file(), temporary: part.path(), path: &path, reader, found, tell: &*self.tell };
             self.handling.arrive(arrival, finish.replace)?;
-            self.take_part(target);
+            self.take_part(reader);
             Ok(Receipt { attempts: 1 })
         })
     }
 
-    fn blocks<'a>(&'a self, target: &'a str, _: Which) -> Task<'a, Result<Vec<There>>> {
+    fn blocks<'a>(&'a self, target: &'a str, _: Which, source: &'a dyn Reader) -> Task<'a, Result<Vec<There>>> {
         Box::pin(async move {
-            let path = Self::part_path(&self.path(target));
-            let verified = tokio::task::spawn_blocking(move || Part::verified(&path)).await;
+            let part = self.part(&self.path(target)?, source)?;
+            if !part.is_worth_keeping() {
+                return Ok(Vec::new());
+            }
+            let verified = tokio::task::spawn_blocking(move || part.verified()).await;
             // What cannot be read is not there: it is fetched.
             Ok(verified.ok().and_then(io::Result::ok).unwrap_or_default())
         })
     }
 
-    fn abandon(&self, target: &str) {
-        if let Some(part) = self.take_part(target).filter(|part| !part.is_worth_keeping()) {
+    fn abandon(&self, _: &str, source: &dyn Reader) {
+        if let Some(part) = self.take_part(source).filter(|part| !part.is_worth_keeping()) {
             let _ = fs::remove_file(part.path());
         }
     }
 
     fn look<'a>(&'a self, target: &'a str) -> Task<'a, Result<Option<Facts>>> {
         Box::pin(async move {
-            match fs::metadata(self.path(target)) {
+            let path = self.path(target)?;
+            match fs::metadata(&path) {
                 Ok(there) => Ok(Some(Facts { len: Some(there.len()), modified: there.modified().ok() })),
                 Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
-                Err(error) => Err(unwritable("look at", &self.path(target), error)),
+                Err(error) => Err(unwritable("look at", &path, error)),
             }
         })
     }
 
     fn describe(&self, target: &str) -> String {
-        shown(self.path(target).as_os_str())
+        shown(self.root.join(target).as_os_str())
     }
 }
 

@@ -17,18 +17,19 @@ const MOST_BYTES: usize = 255;
 /// either end, a name over 255 bytes, a NUL.
 ///
 /// # Errors
-/// `Name`, saying what is wrong.
+/// `Local`, saying what is wrong.
 pub(super) fn check_path(target: &str) -> Result<()> {
     let why = target.split('/').find_map(|name| match name {
         "" => Some("it has an empty name before, after or between slashes, which no file can have".to_owned()),
         "." | ".." => Some(format!("it has '{name}' in it, which would lead to another folder")),
         _ if name.len() > MOST_BYTES => Some(format!("a name in it has {} bytes, and {MOST_BYTES} are the most", name.len())),
+        _ if is_unfinished(name) => Some("it is the name of an unfinished download".to_owned()),
         _ if name.contains('\0') => Some("it has a NUL in it".to_owned()),
         _ => None,
     });
     match why {
         None => Ok(()),
-        Some(why) => Err(Error::new(Kind::Name, format!("cannot use {} as a path: {why}", shown(OsStr::new(target))))
+        Some(why) => Err(Error::new(Kind::Local, format!("cannot use {} as a path: {why}", shown(OsStr::new(target))))
             .with_advice("copy it alone, to a name of your own: blobjet copy URL ./NAME")),
     }
 }
@@ -71,7 +72,7 @@ impl CaseTwins {
     /// Refuses a name whose twin came before. The same name may come again.
     ///
     /// # Errors
-    /// `Name`.
+    /// `Local`.
     pub(super) fn check(&self, target: &str) -> Result<()> {
         let Some(seen) = &self.seen else { return Ok(()) };
         let (folded, exact) = (hash(&target.to_lowercase()), hash(target));
@@ -84,7 +85,7 @@ impl CaseTwins {
             Entry::Occupied(_) => {
                 let name = shown(OsStr::new(target));
                 Err(Error::new(
-                    Kind::Name,
+                    Kind::Local,
                     format!("{name} differs only in case from another one, and the filesystem does not tell them apart"),
                 )
                 .with_advice("copy it alone, to a name of your own, or use a folder on a filesystem that tells case apart"))
@@ -93,7 +94,8 @@ impl CaseTwins {
     }
 }
 
-fn hash(text: &str) -> u64 {
+/// A number that stands for a name.
+pub(super) fn hash(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
@@ -127,8 +129,23 @@ mod tests {
 
     #[test]
     fn what_would_lead_elsewhere_or_can_be_no_file_is_refused() {
-        for bad in ["..", "x/../y", "../x", "x/..", "/lead", "a//b", "dir/", "", ".", "./a", "a/./b", "a\0b", &"x".repeat(256)] {
-            assert_eq!(check_path(bad).unwrap_err().kind(), Kind::Name, "{bad:?}");
+        for bad in [
+            "..",
+            "x/../y",
+            "../x",
+            "x/..",
+            "/lead",
+            "a//b",
+            "dir/",
+            "",
+            ".",
+            "./a",
+            "a/./b",
+            "a\0b",
+            "d/.bj-2dbd67026454e4b1.part",
+            &"x".repeat(256),
+        ] {
+            assert_eq!(check_path(bad).unwrap_err().kind(), Kind::Local, "{bad:?}");
         }
         for good in ["a", "...", "a/..b", " ", "a b/c\n", "-", "\\", &"x".repeat(255), "\u{ffff}", ".hidden"] {
             check_path(good).unwrap();

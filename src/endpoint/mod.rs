@@ -389,13 +389,13 @@ pub trait Sink: Send + Sync {
     /// `BlocksMissing` if one of them is gone: then the engine asks for [`Sink::blocks`], sends what is missing, and calls again.
     fn commit<'a>(&'a self, target: &'a str, ids: &'a [BlockId], finish: Finish<'a>) -> Task<'a, Result<Receipt>>;
 
-    /// Which blocks with ids of our form are there. Asked for at most once before an object of several blocks is sent, and again
+    /// Which blocks with ids of our form are there, for an object that comes from `source`. Asked for at most once before an object of several blocks is sent, and again
     /// where [`Sink::commit`] misses blocks.
     ///
     /// # Errors
     /// Any: without an answer nothing is taken over. A sink that keeps no list says `Unsupported`.
-    fn blocks<'a>(&'a self, target: &'a str, which: Which) -> Task<'a, Result<Vec<There>>> {
-        let _ = which;
+    fn blocks<'a>(&'a self, target: &'a str, which: Which, source: &'a dyn Reader) -> Task<'a, Result<Vec<There>>> {
+        let _ = (which, source);
         Box::pin(
             async move { Err(Error::new(Kind::Unsupported, format!("cannot list the blocks of {}", self.describe(target)))) },
         )
@@ -412,10 +412,10 @@ pub trait Sink: Send + Sync {
         Box::pin(async move { Err(Error::new(Kind::Unsupported, format!("cannot clear {}", self.describe(target)))) })
     }
 
-    /// An object of several blocks has failed and will not be committed in this run: what is held for it can be let go. What is
+    /// An object of several blocks, drawn from `source`, has failed and will not be committed in this run: what is held for it can be let go. What is
     /// staged stays for a later run.
-    fn abandon(&self, target: &str) {
-        let _ = target;
+    fn abandon(&self, target: &str, source: &dyn Reader) {
+        let _ = (target, source);
     }
 
     /// Whether a block it has acknowledged was compared with the checksum of its payload. Blocks that were not are never taken

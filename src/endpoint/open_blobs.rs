@@ -29,7 +29,8 @@ pub fn blobs(client: Client, container: &str, path: Option<&str>, opening: &Open
         Ok(Many { listing: all.clone().under(&*prefix), only: opening.list_of_files.clone(), under, named: prefix })
     };
     let what = if opening.list_of_files.is_some() {
-        What::Many(folder()?)
+        let many = folder()?;
+        What::Many(Many { listing: many.listing.recursive(opening.recursive), ..many })
     } else if BlobPattern::is_pattern(path) {
         let listing = all.clone().matching(BlobPattern::new(path)).recursive(opening.recursive);
         What::Many(Many { listing, only: None, under: place(SourceKind::Pattern, path)?, named: path.to_owned() })
@@ -47,5 +48,5 @@ pub fn blobs(client: Client, container: &str, path: Option<&str>, opening: &Open
             false => What::One { blob, target },
         }
     };
-    Ok(BlobSource::new(client, container, what))
+    Ok(BlobSource::new(client, container, what).selecting(Arc::clone(&opening.selection)))
 }

@@ -4,7 +4,8 @@
 //! Nothing beside the file is needed for that, and nothing of it is seen under the final name: at the end the records are cut off
 //! and the file renamed. A record is written after its block, so that a process may end between the two.
 //!
-//! One process at a time has the file, by a lock; a second one that downloads to the same name uses a file of its own.
+//! One download at a time has the file, by a lock; a second one to the same name, in this process or another, uses a file of its
+//! own.
 
 use crate::crc64::Crc64;
 use crate::endpoint::{BlockId, There};
@@ -13,7 +14,7 @@ use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,8 +82,7 @@ impl Part {
     /// # Errors
     /// `WouldBlock` where another process has it, and those of the filesystem.
     pub(super) fn open(path: &Path, len: u64, hash: bool) -> io::Result<Part> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        let file = open_alone(path)?;
         let records = match record_count(&file)? {
             Some((total, records)) if total == len => records,
             _ => {
@@ -100,17 +100,13 @@ impl Part {
         })
     }
 
-    /// The blocks that a file an earlier run left has, each compared with its CRC. None where there is no such file.
+    /// The blocks that an earlier run left in it, each compared with its CRC.
     ///
     /// # Errors
     /// Those of the filesystem.
-    pub(super) fn verified(path: &Path) -> io::Result<Vec<There>> {
-        let file = match File::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        let Some((total, count)) = record_count(&file)? else { return Ok(Vec::new()) };
+    pub(super) fn verified(&self) -> io::Result<Vec<There>> {
+        let file = &self.file;
+        let Some((total, count)) = record_count(file)? else { return Ok(Vec::new()) };
         let mut there = Vec::new();
         let mut buf = vec![0; PIECE];
         for slot in 0..count {
@@ -118,7 +114,7 @@ impl Part {
             file.read_exact_at(&mut raw, total + slot * RECORD as u64)?;
             let Some(record) = Record::parse(&raw, total) else { continue };
             let mut crc = Crc64::new();
-            each_piece(&file, record.offset, record.offset + record.len, &mut buf, |piece| crc.update(piece))?;
+            each_piece(file, record.offset, record.offset + record.len, &mut buf, |piece| crc.update(piece))?;
             if crc.finish() == record.crc64 {
                 there.push(There { id: record.id, len: record.len });
             }
@@ -251,6 +247,35 @@ fn number(raw: &[u8; RECORD], at: usize) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|i| raw[at + i]))
 }
 
+/// Opens or makes an unfinished file that nobody else has, in this process or another: only a regular file, and no link. What is in
+/// it stays.
+///
+/// # Errors
+/// `WouldBlock` where somebody has it, or something else has its name, and those of the filesystem.
+pub(super) fn open_alone(path: &Path) -> io::Result<File> {
+    loop {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        let file = match options.open(path) {
+            // A link.
+            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => return Err(io::ErrorKind::WouldBlock.into()),
+            other => other?,
+        };
+        let ours = file.metadata()?;
+        if !ours.is_file() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        // Between opening and locking, whoever had it may have given it its real name.
+        match std::fs::symlink_metadata(path) {
+            Ok(there) if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) => return Ok(file),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// Length of the whole and number of records, as the last record tells them; `None` where the file does not end in one.
 fn record_count(file: &File) -> io::Result<Option<(u64, u64)>> {
     let size = file.metadata()?.len();
@@ -297,21 +322,20 @@ mod tests {
     async fn what_is_whole_is_found_again_and_what_is_not_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("p");
-        assert!(Part::verified(&path).unwrap().is_empty());
         let part = Arc::new(Part::open(&path, 30, false).unwrap());
-        assert!(!part.is_worth_keeping());
+        assert!(!part.is_worth_keeping() && part.verified().unwrap().is_empty());
         write(&part, 3, 20, &[3; 10]);
         write(&part, 1, 0, &[1; 10]);
         // Overwritten since: its record is void.
         write(&part, 2, 10, &[2; 10]);
         part.file().write_all_at(&[9; 1], 12).unwrap();
         drop(part);
-        let found = Part::verified(&path).unwrap();
-        assert_eq!(found, [There { id: id(3), len: 10 }, There { id: id(1), len: 10 }]);
         let part = Arc::new(Part::open(&path, 30, false).unwrap());
+        let found = part.verified().unwrap();
+        assert_eq!(found, [There { id: id(3), len: 10 }, There { id: id(1), len: 10 }]);
         assert!(part.is_worth_keeping());
         write(&part, 4, 10, &[2; 10]);
-        assert_eq!(Part::verified(&path).unwrap().len(), 4, "the old record of the same bytes fits again");
+        assert_eq!(part.verified().unwrap().len(), 4, "the old record of the same bytes fits again");
         part.finish().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), [[1; 10], [2; 10], [3; 10]].concat());
     }
@@ -329,7 +353,8 @@ mod tests {
         drop(part);
         for bytes in [&b""[..], &[0; 63], &[0; 64], &[0xFF; 200], &[1; 128]] {
             std::fs::write(&path, bytes).unwrap();
-            assert!(Part::verified(&path).unwrap().is_empty(), "{} bytes", bytes.len());
+            let part = Part::open(&path, 31, false).unwrap();
+            assert!(part.verified().unwrap().is_empty(), "{} bytes", bytes.len());
         }
     }
 
@@ -341,6 +366,17 @@ mod tests {
         assert_eq!(Part::open(&path, 1, false).err().unwrap().kind(), io::ErrorKind::WouldBlock);
         drop(first);
         Part::open(&path, 1, false).unwrap();
+    }
+
+    #[test]
+    fn what_is_no_file_of_ours_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("victim"), "precious").unwrap();
+        std::os::unix::fs::symlink("victim", folder.path().join("link")).unwrap();
+        std::fs::create_dir(folder.path().join("folder")).unwrap();
+        assert_eq!(open_alone(&folder.path().join("link")).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert!(open_alone(&folder.path().join("folder")).is_err());
+        assert_eq!(std::fs::read_to_string(folder.path().join("victim")).unwrap(), "precious");
     }
 
     #[tokio::test]

@@ -6,10 +6,9 @@ use crate::endpoint::file_sink::unwritable;
 use crate::endpoint::name::shown;
 use crate::error::{Error, Kind, Result};
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
-use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// How something is compressed.
@@ -28,13 +27,13 @@ pub(super) fn packing(carried: Option<&Attributes>) -> Option<Packing> {
     }
 }
 
-/// The name it gets: without `.gz`, `.gzip` or `.zz`, as with AzCopy.
-pub(super) fn name(path: &Path) -> PathBuf {
-    let packed = path
-        .extension()
-        .and_then(OsStr::to_str)
-        .is_some_and(|end| ["gz", "gzip", "zz"].iter().any(|e| end.eq_ignore_ascii_case(e)));
-    if packed { path.with_extension("") } else { path.to_owned() }
+/// The name it gets: without `.gz`, `.gzip` or `.zz`, as with AzCopy, where something else is left.
+pub(super) fn name(target: &str) -> &str {
+    let last = target.rsplit('/').next().unwrap_or(target);
+    let stem = last
+        .rsplit_once('.')
+        .filter(|(stem, end)| !stem.is_empty() && ["gz", "gzip", "zz"].iter().any(|known| end.eq_ignore_ascii_case(known)));
+    stem.map_or(target, |(stem, _)| &target[..target.len() - last.len() + stem.len()])
 }
 
 /// Unpacks the unfinished file at `path`, which then is what was in it.
@@ -101,7 +100,7 @@ mod tests {
         );
         assert_eq!([packed("br"), packed(""), packing(None)], [None; 3]);
         for (from, to) in [("d/a.txt.gz", "d/a.txt"), ("a.GZIP", "a"), ("a.zz", "a"), ("a.txt", "a.txt"), ("d/.gz", "d/.gz")] {
-            assert_eq!(name(Path::new(from)), Path::new(to), "{from}");
+            assert_eq!(name(from), to, "{from}");
         }
     }
 

@@ -531,6 +531,7 @@ impl Inner {
     fn failed(&self, request: &Request, op: Op, story: &mut Story, failure: Failure) -> Result<Outcome> {
         let trouble = match failure {
             Failure::Final(error) => return Err(error.context(self.doing(&request.path, op))),
+            Failure::NotTaken(error) => return Err(error),
             Failure::Nobody(error) => {
                 let gone = story.failing_since.is_some_and(|since| since.elapsed() > GONE);
                 if gone || !self.connected.load(Relaxed) {

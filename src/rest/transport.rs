@@ -40,6 +40,8 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) enum Failure {
     /// Sending again cannot heal it.
     Final(Error),
+    /// Whoever takes the answer did not want it.
+    NotTaken(Error),
     /// Nobody is there; see [`Refusal::Nobody`].
     Nobody(Error),
     /// No connection, for now: nothing was sent.
@@ -175,7 +177,7 @@ impl Transport {
                 Some(error) if error.is_parse() => Failure::Nonsense(cause),
                 _ => Failure::Broken(cause),
             }),
-            Err(Lost::Refused(error)) => Err(Failure::Final(error)),
+            Err(Lost::Refused(error)) => Err(Failure::NotTaken(error)),
             Err(Lost::TooLong) => Err(Failure::Nonsense(format!("the answer is longer than {MAX_ANSWER} bytes").into())),
         }
     }

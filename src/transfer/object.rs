@@ -91,7 +91,8 @@ impl Object {
     pub(super) async fn earlier(&self, shared: &Shared) -> Result<&Earlier> {
         let mut failed = None;
         let ask = async || {
-            let asked = Earlier::ask(shared, &self.attempt.item().target, self.staging.writer().fingerprint()).await;
+            let (target, source) = (&self.attempt.item().target, self.staging.writer().fingerprint());
+            let asked = Earlier::ask(shared, target, &*self.reader, source).await;
             asked.unwrap_or_else(|error| {
                 failed = Some(error);
                 Earlier::default()
@@ -121,7 +122,7 @@ impl Object {
         // Dropping the hash stops its thread; nobody will ask for it.
         drop(self.hashing.lock().unwrap_or_else(PoisonError::into_inner).take());
         if first {
-            shared.job.sink.abandon(&self.attempt.item().target);
+            shared.job.sink.abandon(&self.attempt.item().target, &*self.reader);
         }
         first.then(|| cause(error, &*self.reader, shared.same()))
     }
@@ -188,7 +189,7 @@ impl Object {
             if round == ROUNDS {
                 return Err(error);
             }
-            let gone = match shared.job.sink.blocks(&self.attempt.item().target, Which::All).await {
+            let gone = match shared.job.sink.blocks(&self.attempt.item().target, Which::All, &*self.reader).await {
                 Ok(there) => self.gone(&ids, &there),
                 // Who may not look sends all of it again, but only once.
                 Err(_) if round == 0 => (0..self.cut.count).collect(),

@@ -5,7 +5,7 @@
 //! not matter, only that it was checked when it was staged. Asking costs one request an object of several blocks, and none
 //! where it was once refused.
 
-use crate::endpoint::{BlockId, Which};
+use crate::endpoint::{BlockId, Reader, Which};
 use crate::error::{Error, Kind, Result};
 use crate::transfer::block_id::{BlockName, Fingerprint, Trust};
 use crate::transfer::engine::Shared;
@@ -38,12 +38,12 @@ impl Earlier {
     ///
     /// # Errors
     /// `Unreachable`: nothing else would fare better.
-    pub(super) async fn ask(shared: &Shared, target: &str, source: Fingerprint) -> Result<Self> {
+    pub(super) async fn ask(shared: &Shared, target: &str, reader: &dyn Reader, source: Fingerprint) -> Result<Self> {
         let refused = &shared.asking.refused;
         if refused.load(Ordering::Relaxed) {
             return Ok(Earlier::default());
         }
-        match shared.job.sink.blocks(target, Which::Staged).await {
+        match shared.job.sink.blocks(target, Which::Staged, reader).await {
             Ok(there) => Ok(Earlier::of(there.into_iter().map(|block| (block.id, block.len)), source)),
             Err(error) if error.kind() == Kind::Unreachable => Err(error),
             Err(error) => {

@@ -97,6 +97,8 @@ fn options_that_mean_nothing_on_the_way_are_refused() {
         (&["copy", "dev://box/d/small", "x", "--put-md5"][..], "--put-md5 is about writing blobs"),
         (&["copy", "dev://box/d/small", "x", "--content-type", "a/b"], "is about writing blobs"),
         (&["copy", "d", "dev://box", "--recursive", "--decompress"], "--decompress is about downloads"),
+        (&["copy", "dev://box/d/small", "null:", "--check-md5", "LogOnly"], "--check-md5: what is dropped"),
+        (&["copy", "dev://box/d/small", "-", "--decompress"], "--decompress: only files are unpacked"),
         (&["copy", "dev://box/d", "x"], "there is no blob"),
         (&["copy", "dev://box", "x"], "cannot take the container box without --recursive"),
     ] {
@@ -105,6 +107,14 @@ fn options_that_mean_nothing_on_the_way_are_refused() {
     }
     assert!(!world.path().join("x").exists());
     assert_eq!(world.run(&["copy", "dev://box/d/none", "x"]).code, 3);
+    assert_eq!(world.run(&["copy", "dev://nowhere/none", "x"]).code, 3);
+    // A filter is not ignored because there is one blob.
+    let ran = world.run(&["copy", "dev://box/d/small", "x", "--exclude-pattern", "s*"]);
+    assert!(ran.code == 0 && !world.path().join("x").exists(), "{ran:?}");
+    // Nor are folders of a list taken without being asked for.
+    world.write("list", "d\nd/small\n");
+    let ran = world.run(&["copy", "dev://box", "y", "--list-of-files", "list", "--as-subdir=false"]);
+    assert_eq!(std::fs::read_dir(world.path().join("y/d")).unwrap().count(), 1, "{ran:?}");
 }
 
 /// A job that failed goes on as `jobs resume` says, also downwards.

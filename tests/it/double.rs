@@ -340,7 +340,7 @@ impl Sink for Store {
         })
     }
 
-    fn blocks<'a>(&'a self, target: &'a str, which: Which) -> Task<'a, Result<Vec<There>>> {
+    fn blocks<'a>(&'a self, target: &'a str, which: Which, _: &'a dyn Reader) -> Task<'a, Result<Vec<There>>> {
         Box::pin(async move {
             self.call(Call::Blocks(target.to_owned())).await?;
             let staged = self.staged.lock().unwrap();
