@@ -327,7 +327,7 @@ impl Observer for Teller {
                 let json = self.out.is_json();
                 if json || nth < FAILURES_SHOWN {
                     let report = Report::of(error);
-                    self.out.news(
+                    self.out.failure(
                         || format!("failed: {}: {}", printable(event.source), printable(&report.one_line())),
                         || Event::Failed { object: event.source.to_owned(), error: report.clone() },
                     );

@@ -65,9 +65,13 @@ impl Output {
 
     /// What is said about the work: shown unless `quiet`.
     pub(crate) fn news(&self, text: impl FnOnce() -> String, event: impl FnOnce() -> Event) {
-        if self.level == Level::Quiet {
-            return;
+        if self.level != Level::Quiet {
+            self.failure(text, event);
         }
+    }
+
+    /// One object that failed: an error, and so shown at every level.
+    pub(crate) fn failure(&self, text: impl FnOnce() -> String, event: impl FnOnce() -> Event) {
         if self.is_json() { self.stdout(&event_line(&event())) } else { self.stderr(&text()) }
     }
 

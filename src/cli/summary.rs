@@ -227,7 +227,8 @@ fn push_figures(out: &mut String, s: &Summary) {
             s.requests,
         )),
         Some(done) => {
-            out.push_str(&format!("\n{} blobs {done} in {:.2} s, {} requests", s.done, s.elapsed_s, s.requests));
+            let would = if s.dry_run { "would be " } else { "" };
+            out.push_str(&format!("\n{} blobs {would}{done} in {:.2} s, {} requests", s.done, s.elapsed_s, s.requests));
         }
     }
     if let (Some(median), Some(p99)) = (s.latency_p50_ms, s.latency_p99_ms) {

@@ -129,6 +129,12 @@ async fn output_levels_leave_out_what_they_say() {
     assert!(!essential.stderr.contains("Throughput") && essential.stdout.contains("Final Job Status"), "{essential:?}");
     let quiet = run("quiet");
     assert_eq!((quiet.code, quiet.all().as_str()), (0, ""));
+    let none = format!("{}/none", emulator.url());
+    let failed = world.run(&["copy", &format!("{none}/x"), "y", "--output-level", "quiet"]);
+    assert!(failed.code != 0 && failed.stderr.contains("none/x"), "{failed:?}");
+    world.write("bad\\name", "x");
+    let failed = world.run(&["copy", ".", &url, "--recursive", "--output-level", "quiet"]);
+    assert!(failed.code == 1 && failed.stderr.contains("backslash"), "an object that fails is an error: {failed:?}");
     let gone = world.run(&["copy", "gone.txt", &url, "--output-level", "quiet"]);
     assert!(gone.code == 3 && gone.stderr.starts_with("error: "), "{gone:?}");
 }

@@ -140,6 +140,9 @@ pub fn each_block(document: &[u8], mut each: impl FnMut(BlockState, &str, u64)) 
                     if id.is_empty() {
                         return Err(wrong("Name"));
                     }
+                    if !id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte)) {
+                        return Err(XmlError::Unexpected("a block's name is no base64".to_owned()));
+                    }
                     each(state, &id, size.trim().parse().map_err(|_| wrong("Size that is a number"))?);
                 }
                 field = Field::Other;
