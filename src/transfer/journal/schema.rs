@@ -7,12 +7,12 @@
 
 use crate::error::{Error, Kind, Result};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What makes a file of version `i + 1` out of one of version `i`; an empty file has version 0. Steps are added and never
 /// changed: files that were made by them are out there.
@@ -119,7 +119,7 @@ fn open(file: &Path, bytes: u64, steps: &[&str]) -> Result<Connection> {
     connection.busy_timeout(BUSY).map_err(&failed)?;
     // The end of a job does not wait for a disk: the next one that fills the log up copies it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(&failed)?;
-    connection.pragma_update(None, "journal_mode", "WAL").map_err(&failed)?;
+    keep_log(&connection).map_err(&failed)?;
     connection.pragma_update(None, "synchronous", "NORMAL").map_err(&failed)?;
     connection.pragma_update(None, "journal_size_limit", 8 << 20).map_err(&failed)?;
     if bytes != u64::MAX {
@@ -130,6 +130,21 @@ fn open(file: &Path, bytes: u64, steps: &[&str]) -> Result<Connection> {
     bring_up_to_date(&mut connection, file, steps)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
+}
+
+/// Switches to write-ahead logging. Of two that do so at the same time SQLite refuses one at once, whatever its patience.
+fn keep_log(connection: &Connection) -> rusqlite::Result<()> {
+    let until = Instant::now() + BUSY;
+    loop {
+        match connection.pragma_update(None, "journal_mode", "WAL") {
+            Err(error) if is_busy(&error) && Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+            other => return other,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 fn bring_up_to_date(connection: &mut Connection, file: &Path, steps: &[&str]) -> Result<()> {
@@ -161,6 +176,19 @@ mod tests {
     use super::*;
 
     const NEXT: &str = "ALTER TABLE job ADD COLUMN note TEXT NOT NULL DEFAULT 'none';";
+
+    #[test]
+    fn those_who_make_it_at_the_same_time_all_have_it() {
+        for _ in 0..20 {
+            let dir = tempfile::tempdir().unwrap();
+            let open = || open_or_make(dir.path(), u64::MAX).map(drop);
+            let results: Vec<Result<()>> = std::thread::scope(|scope| {
+                let all: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+                all.into_iter().map(|one| one.join().unwrap()).collect()
+            });
+            results.into_iter().for_each(Result::unwrap);
+        }
+    }
 
     #[test]
     fn a_file_of_version_1_is_opened_by_a_later_program_and_keeps_what_it_has() {
