@@ -6,13 +6,13 @@
 use super::context::Context;
 use super::exit::Exit;
 use super::json::{CheckTotals, Compared, Event};
-use super::listing::nothing_to_list;
 use super::options::Switch;
 use super::remote::{Remote, named, place};
 use super::render::{Report, printable};
 use super::selection_args::SelectionArgs;
 use crate::endpoint::Source;
 use crate::endpoint::blob_listing::BlobListing;
+use crate::endpoint::blob_listing::no_container;
 use crate::endpoint::blob_pattern::BlobPattern;
 use crate::endpoint::blob_source::{BlobSource, Many, What};
 use crate::endpoint::landing::last_name;
@@ -129,7 +129,7 @@ pub(crate) async fn run(args: &CheckArgs, context: &Context) -> Result<Exit> {
     for remote in [at_second, at_first].into_iter().flatten() {
         remote.close().await;
     }
-    compared.map_err(nothing_to_list)?;
+    compared.map_err(no_container)?;
     Ok(tally.end(context))
 }
 

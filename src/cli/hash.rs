@@ -8,12 +8,12 @@ use super::context::Context;
 use super::digest::{Algorithm, Form, Hash, Hashing};
 use super::exit::Exit;
 use super::json::Event;
-use super::listing::nothing_to_list;
 use super::options::Switch;
 use super::remote::{Remote, place};
 use super::render::{Report, printable};
 use super::selection_args::SelectionArgs;
 use crate::chunks::Chunks;
+use crate::endpoint::blob_listing::no_container;
 use crate::endpoint::blob_pattern::BlobPattern;
 use crate::endpoint::blob_source::BlobSource;
 use crate::endpoint::in_order::{Ahead, Coming, in_order};
@@ -176,7 +176,7 @@ impl Lister<'_> {
     async fn list(mut self, places: &[Place], out: mpsc::Sender<Met>) -> Result<Vec<Remote>> {
         for (arg, place) in self.args.places.iter().zip(places) {
             let listed = match self.origin(place).await {
-                Ok(origin) => list(Arc::new(origin), &out).await.map_err(nothing_to_list),
+                Ok(origin) => list(Arc::new(origin), &out).await.map_err(no_container),
                 Err(error) => Err(error),
             };
             match listed {

@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::output::Output;
 use super::render::Report;
 use super::selection_args::SelectionArgs;
-use crate::endpoint::blob_listing::{BlobListing, Listed};
+use crate::endpoint::blob_listing::{BlobListing, Listed, no_container};
 use crate::endpoint::blob_pattern::BlobPattern;
 use crate::error::{Error, Kind, Result};
 use crate::rest::client::Client;
@@ -118,18 +118,7 @@ impl Listing {
             }
         };
         let (listed, ()) = tokio::join!(self.blobs.run(sender), taking);
-        listed.map_err(nothing_to_list)?;
+        listed.map_err(no_container)?;
         Ok(if self.failed.load(Relaxed) > 0 { Exit::SomeFailed } else { Exit::Done })
     }
-}
-
-/// For a listing, a container that is not there is a source that is not there.
-pub(crate) fn nothing_to_list(error: Error) -> Error {
-    if error.kind() != Kind::ContainerNotFound {
-        return error;
-    }
-    let answer = error.answer().cloned().unwrap_or_default();
-    Error::new(Kind::SourceNotFound, error.to_string())
-        .with_answer(answer)
-        .with_advice("check the name; 'blobjet list' of the account shows what is there")
 }

@@ -167,19 +167,19 @@ fn hex(hash: [u8; 16]) -> String {
     })
 }
 
-/// Refuses a name that a folder, a device or a pipe has.
+/// Refuses a name that a folder, a device or a pipe has, as what is `there` tells.
 ///
 /// # Errors
 /// `Local`.
-pub(super) fn check_free(path: &Path) -> Result<()> {
-    match fs::metadata(path) {
-        Ok(there) if there.is_dir() => Err(has_folder(path)),
-        Ok(there) if !there.is_file() => {
-            Err(Error::new(Kind::Local, format!("cannot write {}: it is a device, pipe or socket", shown(path.as_os_str())))
-                .with_advice("write to standard output instead: blobjet copy URL - > FILE"))
-        }
-        _ => Ok(()),
+pub(super) fn check_free(path: &Path, there: &fs::Metadata) -> Result<()> {
+    if there.is_dir() {
+        return Err(has_folder(path));
     }
+    if !there.is_file() {
+        return Err(Error::new(Kind::Local, format!("cannot write {}: it is a device, pipe or socket", shown(path.as_os_str())))
+            .with_advice("write to standard output instead: blobjet copy URL - > FILE"));
+    }
+    Ok(())
 }
 
 fn has_folder(path: &Path) -> Error {

@@ -5,6 +5,7 @@
 use crate::attributes::Attributes;
 use crate::endpoint::Task;
 use crate::endpoint::blob_listing::Listed;
+use crate::endpoint::blob_listing::no_container;
 use crate::endpoint::blob_source::marks_a_folder;
 use crate::endpoint::blob_subjects::{Subjects, is_directory};
 use crate::endpoint::change::{Change, Changed, Met, Subject};
@@ -158,15 +159,6 @@ impl<T: Send + Sync + 'static> Of<T> {
             result => result,
         }
     }
-}
-
-/// A container that is not there is one in which there is nothing to work on.
-pub(super) fn no_container(error: Error) -> Error {
-    if error.kind() != Kind::ContainerNotFound {
-        return error;
-    }
-    let message = error.to_string();
-    error.of_kind(Kind::SourceNotFound, message).with_advice("check the name; 'blobjet list' of the account shows what is there")
 }
 
 impl Deletion {

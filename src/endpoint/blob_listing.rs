@@ -187,6 +187,15 @@ impl BlobListing {
     }
 }
 
+/// For whoever reads from it, a container that is not there is a source that is not there.
+pub fn no_container(error: Error) -> Error {
+    if error.kind() != Kind::ContainerNotFound {
+        return error;
+    }
+    let message = error.to_string();
+    error.of_kind(Kind::SourceNotFound, message).with_advice("check the name; 'blobjet list' of the account shows what is there")
+}
+
 async fn next(entries: &mut Option<mpsc::Receiver<Result<Vec<u8>>>>) -> Option<Result<Vec<u8>>> {
     match entries {
         Some(entries) => entries.recv().await,

@@ -5,7 +5,7 @@
 
 use crate::attributes::Attributes;
 use crate::chunks::Chunks;
-use crate::endpoint::blob_listing::{BlobListing, Listed};
+use crate::endpoint::blob_listing::{BlobListing, Listed, no_container};
 use crate::endpoint::list_of_files::ListOfFiles;
 use crate::endpoint::local_name::{self, Ancestors};
 use crate::endpoint::selection::{Candidate, Selection};
@@ -253,17 +253,6 @@ impl BlobSource {
     }
 }
 
-/// For a source, a container that is not there is a source that is not there.
-fn not_there(error: Error) -> Error {
-    if error.kind() != Kind::ContainerNotFound {
-        return error;
-    }
-    let answer = error.answer().cloned().unwrap_or_default();
-    Error::new(Kind::SourceNotFound, error.to_string())
-        .with_answer(answer)
-        .with_advice("check the name; 'blobjet list' of the account shows what is there")
-}
-
 /// Whether a blob stands for a folder: a stub as Hadoop and ADLS write them, or an empty one whose name ends in `/`.
 pub(super) fn marks_a_folder(blob: &BlobItem) -> bool {
     let metadata = blob.metadata.iter().flatten();
@@ -333,7 +322,8 @@ impl Source for BlobSource {
         Box::pin(async move {
             let listed = match &self.what {
                 What::One { blob, target } => {
-                    self.list_one(blob, target, Some(self.existing(blob).await.map_err(not_there)?), &out).await;
+                    let known = self.existing(blob).await.map_err(no_container)?;
+                    self.list_one(blob, target, Some(known), &out).await;
                     Ok(())
                 }
                 What::Many(many) => self.list_many(many, &out).await,
@@ -345,7 +335,7 @@ impl Source for BlobSource {
                     _ => self.list_many(many, &out).await,
                 },
             };
-            listed.map_err(not_there)
+            listed.map_err(no_container)
         })
     }
 

@@ -1,8 +1,7 @@
 //! Which blobs a change is about: one by its name, or those of a listing, told as the change wants to hear of them.
 
 use crate::endpoint::Facts;
-use crate::endpoint::blob_changes::no_container;
-use crate::endpoint::blob_listing::{BlobListing, Listed};
+use crate::endpoint::blob_listing::{BlobListing, Listed, no_container};
 use crate::endpoint::change::{Met, Subject};
 use crate::endpoint::list_of_files::ListOfFiles;
 use crate::error::{Kind, Result};

@@ -76,13 +76,14 @@ impl FileSink {
     /// `Local` where a link leads to nothing, or a folder or device has the name.
     fn path(&self, target: &str) -> Result<PathBuf> {
         let path = self.root.join(target);
-        let path = match fs::symlink_metadata(&path) {
-            Ok(there) if there.is_symlink() => {
-                fs::canonicalize(&path).map_err(|error| unwritable("follow the link", &path, error))?
-            }
-            _ => path,
-        };
-        check_free(&path)?;
+        let Ok(there) = fs::symlink_metadata(&path) else { return Ok(path) };
+        if !there.is_symlink() {
+            check_free(&path, &there)?;
+            return Ok(path);
+        }
+        let followed = fs::canonicalize(&path).and_then(|path| fs::metadata(&path).map(|there| (path, there)));
+        let (path, there) = followed.map_err(|error| unwritable("follow the link", &path, error))?;
+        check_free(&path, &there)?;
         Ok(path)
     }
 
