@@ -347,7 +347,7 @@ async fn without_a_journal_the_transfer_works() {
     let ran = world.run(&copy);
     assert!(ran.code == 0 && ran.stderr.matches(off).count() == 1, "{ran:?}");
     // A disk that is full after so many KiB, from nothing at all on.
-    for kib in [0, 4, 16, 40] {
+    for kib in [0, 4, 12, 24] {
         let folder = world.path().join(format!("state{kib}"));
         let mut command = Command::new("sh");
         let limited = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", kib * 2);

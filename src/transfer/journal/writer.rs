@@ -102,6 +102,8 @@ struct State {
     /// Transactions so far.
     written: u64,
     ended: bool,
+    /// It is off, and that has been said.
+    told: bool,
     lease: Option<Lease>,
 }
 
@@ -128,14 +130,14 @@ impl Journal {
     }
 
     /// Writes the end down and waits for that, but not for a disk that does not get on. Returns whether the job is in the
-    /// journal, whole. Blocks.
+    /// journal, whole; if not, that has been said. Blocks.
     pub fn end(&self, ending: Ending) -> bool {
         let mut state = self.0.lock();
         state.ending = Some(ending);
         self.0.work.notify_one();
         let mut seen = state.written;
         let mut since = Instant::now();
-        while !state.ended && self.is_on() {
+        while !state.ended && !state.told {
             let Some(left) = PATIENCE.checked_sub(since.elapsed()) else {
                 drop(state);
                 self.0.turn_off(&slow());
@@ -252,7 +254,10 @@ impl Shared {
             return;
         }
         (self.tell)(Notice::Off(error));
-        self.lock().batch = Batch::default();
+        let mut state = self.lock();
+        state.batch = Batch::default();
+        state.told = true;
+        drop(state);
         self.work.notify_all();
         self.progress.notify_all();
     }
@@ -474,6 +479,26 @@ mod tests {
         let (journal, said) = start(&dir.path().join("file/state"), Keep::default(), new(ID));
         assert!(!journal.end(ending("Completed", 0, 0, 0, 0)));
         assert_eq!(said.lock().unwrap().len(), 1, "{said:?}");
+    }
+
+    #[test]
+    fn the_job_does_not_end_before_it_is_said_that_the_journal_is_off() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("file"), "").unwrap();
+        let (hears, said) = std::sync::mpsc::channel();
+        let (over, is_over) = std::sync::mpsc::channel::<()>();
+        let is_over = Mutex::new(is_over);
+        let tell = move |_: Notice<'_>| {
+            let _ = hears.send(());
+            // An end that does not wait gets by here.
+            let _ = is_over.lock().unwrap().recv_timeout(Duration::from_millis(100));
+            let _ = hears.send(());
+        };
+        let journal = Journal::start(dir.path().join("file/state"), Keep::default(), new(ID), Box::new(tell));
+        said.recv().unwrap();
+        assert!(!journal.end(ending("Completed", 0, 0, 0, 0)));
+        assert!(said.try_recv().is_ok());
+        drop(over);
     }
 
     #[test]
