@@ -9,6 +9,7 @@ use super::exit::Exit;
 use super::json::Event;
 use super::options::Switch;
 use super::render::printable;
+use super::standard_output::write_text;
 use crate::error::{Error, Kind, Result};
 use crate::units::MIB;
 use clap::Args;
@@ -150,9 +151,9 @@ impl Stage {
         if !self.paced {
             return true;
         }
-        let mut out = std::io::stdout().lock();
-        let _ = write!(out, "\n[Enter goes on, q ends] ").and_then(|()| out.flush());
-        drop(out);
+        if !write_text("\n[Enter goes on, q ends] ").is_ok_and(|heard| heard) {
+            return false;
+        }
         let mut line = String::new();
         let read = std::io::stdin().read_line(&mut line).unwrap_or(0);
         read > 0 && !line.trim().eq_ignore_ascii_case("q")

@@ -73,6 +73,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use context::{Context, Signals};
 use entry::Origin;
 use exit::Exit;
+use json::Event;
 use kept::Kept;
 use options::{Cli, Command, Format, Level};
 use output::Output;
@@ -127,11 +128,12 @@ fn run(args: &[OsString]) -> Exit {
     let result = runtime.block_on(command(parsed.cli, parsed.kept, Arc::clone(&out)));
     // Not waited for: a thread that reads standard input may never come back.
     runtime.shutdown_background();
-    result.unwrap_or_else(|error| {
+    let exit = result.unwrap_or_else(|error| {
         let exit = Exit::of(&error);
         out.error(Report::of(&error), exit);
         exit
-    })
+    });
+    out.lost(exit)
 }
 
 async fn command(cli: Cli, kept: Option<Kept>, out: Arc<Output>) -> Result<Exit> {
@@ -150,13 +152,13 @@ async fn command(cli: Cli, kept: Option<Kept>, out: Arc<Output>) -> Result<Exit>
         Command::Completion(args) => Ok(completion::run(&args, &context)),
         Command::Explain(args) => explain::run(&args, &context),
         Command::Man(args) => man::run(&args, &context),
-        Command::List(args) => until_signal(&context, list::run(&args, &context)).await,
+        Command::List(args) => until_unheard(&context, list::run(&args, &context)).await,
         Command::Cat(args) => until_signal(&context, cat::run(&args, &context)).await,
         Command::Check(args) => until_signal(&context, check::run(&args, &context)).await,
-        Command::Du(args) => until_signal(&context, du::run(&args, &context)).await,
+        Command::Du(args) => until_unheard(&context, du::run(&args, &context)).await,
         Command::Access(args) => until_signal(&context, access::run(&args, &context)).await,
         Command::Stat(args) => until_signal(&context, stat::run(&args, &context)).await,
-        Command::Hash(args) => until_signal(&context, hash::run(&args, &context)).await,
+        Command::Hash(args) => until_unheard(&context, hash::run(&args, &context)).await,
         Command::Make(args) => until_signal(&context, make::run(&args, &context)).await,
         Command::Remove(args) => remove::run(&args, kept.map(Origin::New), &context).await,
         Command::SetProperties(args) => set_properties::run(&args, kept.map(Origin::New), &context).await,
@@ -166,6 +168,17 @@ async fn command(cli: Cli, kept: Option<Kept>, out: Arc<Output>) -> Result<Exit>
 
 async fn until_signal(context: &Context, work: impl Future<Output = Result<Exit>>) -> Result<Exit> {
     context.signals.unless_told(work).await.unwrap_or_else(|which| Ok(which.into()))
+}
+
+/// For what is only looked at: once nobody reads it there is nothing left to do.
+async fn until_unheard(context: &Context, work: impl Future<Output = Result<Exit>>) -> Result<Exit> {
+    let work = async {
+        tokio::select! {
+            done = work => done,
+            () = context.out.unheard() => Ok(Exit::Done),
+        }
+    };
+    until_signal(context, work).await
 }
 
 /// A command line, understood.
@@ -193,14 +206,20 @@ fn parse(args: &[OsString]) -> Result<Parsed, clap::Error> {
 /// Prints help where it was asked for, and otherwise what is wrong with the command line.
 fn refuse(error: &clap::Error, json: bool) -> Exit {
     use std::io::Write;
-    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        let _ = write!(std::io::stdout().lock(), "{}", error.render());
-        return Exit::Done;
+    let out = Output::new(if json { Format::Json } else { Format::Text }, Level::Default);
+    let asked_for = match error.kind() {
+        ErrorKind::DisplayHelp => Some("help"),
+        ErrorKind::DisplayVersion => Some("version"),
+        _ => None,
+    };
+    if let Some(name) = asked_for {
+        let text = error.render().to_string();
+        out.data(|| text.trim_end().to_owned(), || Event::Text { name: name.to_owned(), text: text.clone() });
+        return out.lost(Exit::Done);
     }
     let whole = crate::secret::SafeUrl::new(&error.render().to_string()).to_string();
     let refused =
         azcopy_flag(error).and_then(|flag| azcopy::refusal(&flag).map(|reason| format!("--{flag} is refused: {reason}")));
-    let out = Output::new(if json { Format::Json } else { Format::Text }, Level::Default);
     if let Some(message) = refused {
         out.error(Report::usage(&message, "docs/from-azcopy.md lists AzCopy's flags and what becomes of them"), Exit::Usage);
     } else if json {

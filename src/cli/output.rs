@@ -1,19 +1,23 @@
 //! Where words go: data and summaries to stdout, progress, warnings and errors to stderr; with `--output-type json` all of it
 //! as lines of JSON on stdout.
 //!
-//! Writing never fails the command: a reader that went away (`| head`) ends the output, not the work. No escape code is written
-//! unless stderr is a terminal.
+//! Writing never stops the work: that a reader went away (`| head`) ends the output and is no error. What could not be written
+//! for another reason is kept, and [`Output::lost`] makes it the end of the command. Without its reader, JSON has errors on stderr.
+//! No escape code is written unless stderr is a terminal.
 
 use super::exit::Exit;
 use super::json::Event;
 use super::meter::{Counts, Meter, line};
 use super::options::{Format, Level};
 use super::render::{Report, printable};
+use super::standard_output::write_text;
+use crate::error::Error;
 use crate::secret::SafeUrl;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
+use tokio::sync::SetOnce;
 
 /// The screen of one command.
 #[derive(Debug)]
@@ -23,6 +27,17 @@ pub(crate) struct Output {
     bar: Mutex<Option<ProgressBar>>,
     /// Whether a question waits for its answer. Orders nothing.
     asking: AtomicBool,
+    /// Set once standard output takes nothing more.
+    deaf: SetOnce<Deaf>,
+}
+
+/// Why nothing more is written to standard output.
+#[derive(Debug)]
+enum Deaf {
+    /// Its reader went away.
+    Closed,
+    /// It could not be written to.
+    Failed(Error),
 }
 
 /// What a bar counts.
@@ -37,7 +52,7 @@ pub(crate) enum Measure {
 impl Output {
     /// Output of this form and verbosity. Nothing is written yet.
     pub(crate) fn new(format: Format, level: Level) -> Output {
-        Output { format, level, bar: Mutex::new(None), asking: AtomicBool::new(false) }
+        Output { format, level, bar: Mutex::new(None), asking: AtomicBool::new(false), deaf: SetOnce::new() }
     }
 
     /// Whether lines of JSON are asked for.
@@ -52,7 +67,7 @@ impl Output {
 
     /// Data the command was run for: `text` as it is, or the event. Shown at every level.
     pub(crate) fn data(&self, text: impl FnOnce() -> String, event: impl FnOnce() -> Event) {
-        if self.is_json() { self.stdout(&event_line(&event())) } else { self.stdout(&text()) }
+        self.stdout(&if self.is_json() { event_line(&event()) } else { text() });
     }
 
     /// Many lines of data, in one write.
@@ -72,7 +87,11 @@ impl Output {
 
     /// One object that failed: an error, and so shown at every level.
     pub(crate) fn failure(&self, text: impl FnOnce() -> String, event: impl FnOnce() -> Event) {
-        if self.is_json() { self.stdout(&event_line(&event())) } else { self.stderr(&text()) }
+        if self.is_json() {
+            self.stdout(&event_line(&event()));
+        } else {
+            self.stderr(&text());
+        }
     }
 
     /// The end of the work, on stdout unless `quiet`.
@@ -96,11 +115,28 @@ impl Output {
 
     /// Why the command failed. Shown at every level.
     pub(crate) fn error(&self, report: Report, exit: Exit) {
-        if self.is_json() {
-            self.stdout(&event_line(&Event::Error { error: report, exit_code: exit.code() }));
-        } else {
+        let event = || event_line(&Event::Error { error: report.clone(), exit_code: exit.code() });
+        if !self.is_json() || !self.stdout(&event()) {
             self.stderr(&report.text());
         }
+    }
+
+    /// The end of a command that would end with `exit`: says so where some of its output could not be written, which makes it a
+    /// failure. Asked once, at the very end.
+    pub(crate) fn lost(&self, exit: Exit) -> Exit {
+        match self.deaf.get() {
+            Some(Deaf::Failed(error)) => {
+                let exit = if exit == Exit::Done { Exit::of(error) } else { exit };
+                self.error(Report::of(error), exit);
+                exit
+            }
+            _ => exit,
+        }
+    }
+
+    /// Waits until nobody hears any more what is written to standard output. Cancel-safe.
+    pub(crate) async fn unheard(&self) {
+        self.deaf.wait().await;
     }
 
     /// A beat of the meter as a plain line or an event; on a terminal the line stands above the bar and is drawn in place.
@@ -185,11 +221,19 @@ impl Output {
         }
     }
 
-    fn stdout(&self, text: &str) {
-        self.aside(|| {
-            let mut out = std::io::stdout().lock();
-            let _ = writeln!(out, "{text}").and_then(|()| out.flush());
-        });
+    /// Returns whether it was written.
+    fn stdout(&self, text: &str) -> bool {
+        if self.deaf.get().is_some() {
+            return false;
+        }
+        let deaf = match self.aside(|| write_text(&format!("{text}\n"))) {
+            Ok(true) => return true,
+            Ok(false) => Deaf::Closed,
+            Err(error) => Deaf::Failed(error),
+        };
+        // Of two that fail at once the first one counts.
+        let _ = self.deaf.set(deaf);
+        false
     }
 
     fn stderr(&self, text: &str) {

@@ -1,4 +1,4 @@
-//! An object's bytes to standard output, in order: for `copy URL -` and `cat`.
+//! Standard output: the one place that writes to it, and the bytes of an object in order, for `copy URL -` and `cat`.
 //!
 //! Ranges are fetched ahead, side by side. What is read whole is compared with its stored MD5: what was written cannot be taken
 //! back, but the exit code tells.
@@ -62,11 +62,22 @@ pub(crate) async fn pour(
     Ok(Poured::All)
 }
 
-/// Returns whether there is still somebody who reads it.
-fn write(work: impl FnOnce(&mut io::StdoutLock<'_>) -> io::Result<()>) -> Result<bool> {
+/// Does `work` with standard output. Returns whether there is still somebody who reads it.
+///
+/// # Errors
+/// `Local` where it takes nothing more, a full disk for example.
+pub(crate) fn write(work: impl FnOnce(&mut io::StdoutLock<'_>) -> io::Result<()>) -> Result<bool> {
     match work(&mut io::stdout().lock()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(Error::new(Kind::Local, "cannot write to standard output").with_source(error)),
     }
+}
+
+/// Writes all of `text` and keeps nothing of it back.
+///
+/// # Errors
+/// As [`write`].
+pub(crate) fn write_text(text: &str) -> Result<bool> {
+    write(|out| out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }

@@ -100,3 +100,15 @@ fn a_page_of_no_command_is_refused_with_those_there_are() {
     let said = "error: blobjet jobs has no command named lst\n  hint: use one of list, show, resume, remove, clean\n";
     assert_eq!(ran.stderr, said);
 }
+
+#[test]
+fn help_and_version_are_lines_of_json_where_that_is_asked_for() {
+    let world = World::new();
+    for (args, name) in [(&["copy", "--help"][..], "help"), (&["copy", "-h"], "help"), (&["--version"], "version")] {
+        let plain = world.run(args);
+        let lines = world.run(&[args, &["--output-type", "json"]].concat()).json();
+        let [line] = lines.as_slice() else { panic!("{lines:?}") };
+        assert_eq!((&line["type"], &line["name"]), (&"text".into(), &name.into()), "{args:?}");
+        assert_eq!(line["text"].as_str().unwrap().trim_end(), plain.stdout.trim_end());
+    }
+}

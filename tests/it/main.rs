@@ -49,6 +49,7 @@ mod landing;
 mod layers;
 mod listing;
 mod little_memory;
+mod lost_output;
 mod model;
 mod moving_sources;
 mod names;
