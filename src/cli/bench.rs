@@ -190,7 +190,7 @@ fn destination_of(argument: &str, context: &Context) -> Result<Place> {
     }
     let location = named(&to, &context.inputs)?;
     if location.container.is_none() {
-        let place = shown(&to, &location, None);
+        let place = shown(&location, None);
         return Err(usage(format!("the destination {place} names no container"), "add CONTAINER to it, before any ?"));
     }
     Ok(to)

@@ -67,7 +67,7 @@ pub(crate) async fn run(args: &CopyArgs, (from, to): (Place, Place), about: Abou
         return Err(usage("source and destination are the same", "name another container or folder as the destination"));
     }
     if args.dry_run {
-        let lands = |name: &str| lands(&to, &target, name);
+        let lands = |name: &str| lands(&target, name);
         let exit = dry_run::run(ends.source, ends.sink, &tuning, &lands, context).await;
         writing.close().await;
         reading.close().await;
@@ -221,12 +221,12 @@ fn check_rights(args: &CopyArgs, extent: &Extent, attributes: &Attributes, (read
 }
 
 /// Where something lands, as the user writes places; from account to account names begin with their container.
-fn lands(to: &Place, target: &Location, name: &str) -> String {
+fn lands(target: &Location, name: &str) -> String {
     if target.container.is_some() {
-        return shown(to, target, Some(name));
+        return shown(target, Some(name));
     }
     let (container, blob) = account::split(name);
-    shown(to, &Location { container: Some(container.to_owned()), ..target.clone() }, Some(blob))
+    shown(&Location { container: Some(container.to_owned()), ..target.clone() }, Some(blob))
 }
 
 fn usage(what: impl Into<String>, advice: &str) -> Error {
@@ -262,7 +262,7 @@ fn within_reach(args: &CopyArgs, (from, source): (&Place, &Location), (to, targe
     if args.remote.stream || !local(from, source) || local(to, target) {
         return Ok(());
     }
-    let text = format!("the service cannot fetch from {}: only this machine can reach that", shown(from, source, None));
+    let text = format!("the service cannot fetch from {}: only this machine can reach that", shown(source, None));
     Err(usage(text, "add --stream: the bytes then go through this machine"))
 }
 

@@ -17,7 +17,6 @@ use tokio::time::{Instant, sleep};
 
 /// See the module's text.
 pub(crate) struct Remote {
-    place: Place,
     /// Where it is.
     pub(crate) location: Location,
     credential: Arc<dyn Credential>,
@@ -37,16 +36,16 @@ impl Remote {
             let location = with_names(Location::parse(&emulator.url())?, place);
             // Credentials of the environment are for other services.
             let credential = choose(&location, &Inputs::default())?;
-            return Ok(Remote { place: place.clone(), location, credential, emulator: Some(emulator) });
+            return Ok(Remote { location, credential, emulator: Some(emulator) });
         }
         let credential = choose(&location, &context.inputs)?;
-        Ok(Remote { place: place.clone(), location, credential, emulator: None })
+        Ok(Remote { location, credential, emulator: None })
     }
 
     /// Another place at the embedded service that this one has started: one process at a time can have its data.
     pub(crate) fn beside(&self, place: &Place) -> Remote {
         let location = with_names(self.location.clone(), place);
-        Remote { place: place.clone(), location, credential: Arc::clone(&self.credential), emulator: None }
+        Remote { location, credential: Arc::clone(&self.credential), emulator: None }
     }
 
     /// An embedded service that throws away what it is sent, with this container's name; it is gone with this.
@@ -59,7 +58,7 @@ impl Remote {
         let location = with_names(Location::parse(&emulator.url())?, &place);
         // Credentials of the environment are for other services.
         let credential = choose(&location, &Inputs::default())?;
-        Ok(Remote { place, location, credential, emulator: Some(emulator) })
+        Ok(Remote { location, credential, emulator: Some(emulator) })
     }
 
     /// Who we are to it.
@@ -101,13 +100,13 @@ impl Remote {
 
     /// [`shown`] for this place.
     pub(crate) fn shown(&self, blob: Option<&str>) -> String {
-        shown(&self.place, &self.location, blob)
+        shown(&self.location, blob)
     }
 
     /// [`shown`] for the blobs of this place, for who needs it longer than this is borrowed.
     pub(crate) fn shower(&self) -> impl Fn(&str) -> String + Send + Sync + use<> {
-        let (place, location) = (self.place.clone(), self.location.clone());
-        move |blob| shown(&place, &location, Some(blob))
+        let location = self.location.clone();
+        move |blob| shown(&location, Some(blob))
     }
 
     /// Lets the embedded service end in order.
@@ -118,15 +117,9 @@ impl Remote {
     }
 }
 
-/// A blob of a place's container, or the container, as the user writes places: `dev://` without the address behind it.
-pub(crate) fn shown(place: &Place, location: &Location, blob: Option<&str>) -> String {
-    let container = location.container.as_deref().unwrap_or_default();
-    match (place, blob) {
-        (Place::Dev { .. }, Some(blob)) => format!("dev://{container}/{blob}"),
-        (Place::Dev { .. }, None) => format!("dev://{container}"),
-        (_, Some(blob)) => location.safe_blob(blob).to_string(),
-        (_, None) => Location { blob: None, ..location.clone() }.safe().to_string(),
-    }
+/// A blob of a place's container, or the container, as the user writes places.
+pub(crate) fn shown(location: &Location, blob: Option<&str>) -> String {
+    blob.map_or_else(|| location.safe_container(), |blob| location.safe_blob(blob)).to_string()
 }
 
 /// Starts the embedded service on the folder of `dev://`. One process at a time can have it: another run's end is waited for.
@@ -203,7 +196,9 @@ pub(crate) fn named(place: &Place, inputs: &Inputs) -> Result<Location> {
 
 fn with_names(location: Location, place: &Place) -> Location {
     match place {
-        Place::Dev { container, path } => Location { container: container.clone(), blob: path.clone(), ..location },
+        Place::Dev { container, path } => {
+            Location { container: container.clone(), blob: path.clone(), embedded: true, ..location }
+        }
         _ => location,
     }
 }

@@ -33,7 +33,7 @@ use std::sync::Arc;
 pub(crate) async fn run(args: &CopyArgs, (from, to): (Place, Place), about: About, context: &Context) -> Result<Exit> {
     let target = named(&to, &context.inputs)?;
     let container = target.container.clone().ok_or_else(|| {
-        usage(format!("the destination {} names no container", shown(&to, &target, None)), "add CONTAINER to it, before any ?")
+        usage(format!("the destination {} names no container", shown(&target, None)), "add CONTAINER to it, before any ?")
     })?;
     let mut tuning =
         Tuning { on_change: args.on_change.map_or(OnChange::Fail, Into::into), ..tuning(&args.sending, args.overwrite.into())? };
@@ -49,7 +49,7 @@ pub(crate) async fn run(args: &CopyArgs, (from, to): (Place, Place), about: Abou
         let Place::Local(arg) = &from else {
             return Err(usage("--explain: the source has no paths", "leave it out, or name files as the source"));
         };
-        let lands = |name: &str| shown(&to, &target, Some(name));
+        let lands = |name: &str| shown(&target, Some(name));
         return explain_path::run(arg, &opening, &args.explain, &lands, context);
     }
     let need = if attributes.tags.is_empty() { Need::WRITE } else { Need::WRITE_TAGGED };
@@ -57,7 +57,7 @@ pub(crate) async fn run(args: &CopyArgs, (from, to): (Place, Place), about: Abou
         let client = client_for_names(&target, args, context)?;
         client.check_need(need)?;
         let sink = sink(client, &container, attributes, args, &from);
-        let lands = |name: &str| shown(&to, &target, Some(name));
+        let lands = |name: &str| shown(&target, Some(name));
         return dry_run::run(source, Arc::new(sink), &tuning, &lands, context).await;
     }
     let remote = Remote::open(&to, context).await?;

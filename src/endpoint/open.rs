@@ -88,6 +88,7 @@ fn azure(rest: &str) -> Result<Location> {
         container,
         blob,
         sas: None,
+        embedded: false,
     })
 }
 

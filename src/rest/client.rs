@@ -579,8 +579,7 @@ impl Inner {
     }
 
     fn doing(&self, path: &str, op: Op) -> String {
-        let url = format!("{}://{}{}", self.location.scheme.as_str(), self.location.authority(), path);
-        format!("cannot {} {}", op.action, SafeUrl::new(&url))
+        format!("cannot {} {}", op.action, self.location.safe_path(path))
     }
 }
 

@@ -49,7 +49,7 @@ impl Client {
         let location = self.location();
         let path = location.blob_path(container, blob);
         let mut url = format!("{}://{}{path}", location.scheme.as_str(), location.authority());
-        let shown = SafeUrl::new(&url);
+        let shown = location.safe_path(&path);
         let lending = Lending { container, blob, scheme: location.scheme, now: SystemTime::now() };
         if let Some(token) = self.lend(&lending) {
             url.push('?');

@@ -55,6 +55,9 @@ pub struct Location {
     pub blob: Option<String>,
     /// SAS that came with the URL, byte for byte.
     pub sas: Option<Token>,
+    /// Whether this is the embedded service behind `dev://`: its address, another one each time, is nobody's to know, and messages
+    /// show the place as it is written.
+    pub embedded: bool,
 }
 
 /// Everything but unreserved characters (RFC 3986, 2.3) is escaped in a path; slashes separate.
@@ -120,7 +123,17 @@ impl Location {
             None | Some("") => None,
             Some(query) => Some(Token::parse(query).map_err(|e| e.context(format!("cannot use the URL {}", SafeUrl::new(url))))?),
         };
-        Ok(Location { scheme, host, port, account, path_style, container: some(container), blob: some(blob), sas })
+        Ok(Location {
+            scheme,
+            host,
+            port,
+            account,
+            path_style,
+            container: some(container),
+            blob: some(blob),
+            sas,
+            embedded: false,
+        })
     }
 
     /// The same place, of this account; for custom domains.
@@ -199,9 +212,13 @@ impl Location {
     pub fn safe(&self) -> SafeUrl {
         match (&self.container, &self.blob) {
             (Some(container), Some(blob)) => self.safe_path(&self.blob_path(container, blob)),
-            (Some(container), None) => self.safe_path(&self.container_path(container)),
-            _ => self.safe_path(&self.account_path()),
+            _ => self.safe_container(),
         }
+    }
+
+    /// The container of this place, for messages; the account where it names none.
+    pub fn safe_container(&self) -> SafeUrl {
+        self.safe_path(&self.container.as_ref().map_or_else(|| self.account_path(), |container| self.container_path(container)))
     }
 
     /// A blob in the container of this place, for messages; the place itself where it names no container.
@@ -212,7 +229,12 @@ impl Location {
         }
     }
 
-    fn safe_path(&self, path: &str) -> SafeUrl {
+    /// What a wire path is the path of, for messages.
+    pub(super) fn safe_path(&self, path: &str) -> SafeUrl {
+        if self.embedded {
+            let names = path.trim_start_matches('/').split_once('/').map_or("", |(_account, names)| names);
+            return SafeUrl::new(&format!("dev://{}", percent_decode_str(names).decode_utf8_lossy()));
+        }
         SafeUrl::new(&format!("{}://{}{path}", self.scheme.as_str(), self.authority()))
     }
 }

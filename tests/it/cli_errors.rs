@@ -201,3 +201,35 @@ fn quiet_figures(text: &str) -> String {
     let lines = text.lines().filter(|line| !figures.iter().any(|figure| line.starts_with(figure)));
     lines.map(|line| line.split_inclusive("(Mb/s):").next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
+
+/// Nobody knows the address of the service behind `dev://`: places in it are told as they are written. Promised as semantics 19.
+#[test]
+fn places_in_the_embedded_service_are_named_as_they_are_written() {
+    let world = World::new();
+    world.write("d/a.txt", "hello");
+    assert_eq!(world.run(&["copy", "d", "dev://box", "--recursive"]).code, 0);
+    for (args, named) in [
+        (&["copy", "dev://box/no.txt", "x"][..], "dev://box/no.txt"),
+        (&["copy", "dev://none/no.txt", "x"], "dev://none"),
+        (&["copy", "dev://box/d", "x"], "dev://box/d"),
+        (&["copy", "dev://box/no.txt", "dev://box/to.txt"], "dev://box/no.txt"),
+        (&["cat", "dev://box/no.txt"], "dev://box/no.txt"),
+        (&["stat", "dev://box/no.txt"], "dev://box/no.txt"),
+        (&["stat", "dev://none"], "dev://none"),
+        (&["hash", "dev://box/no.txt"], "dev://box/no.txt"),
+        (&["list", "dev://none"], "dev://none"),
+        (&["du", "dev://none"], "dev://none"),
+        (&["check", "d", "dev://none"], "dev://none"),
+        (&["remove", "dev://box/no.txt"], "dev://box/no.txt"),
+        (&["set-properties", "dev://box/no.txt", "--metadata", "a=b"], "dev://box/no.txt"),
+        (&["undelete", "dev://box/no.txt"], "dev://box/no.txt"),
+        (&["make", "dev://box/no.txt"], "dev://box/no.txt"),
+    ] {
+        // Bytes are no JSON.
+        for form in ["text", "json"].into_iter().filter(|form| args[0] != "cat" || *form == "text") {
+            let ran = world.run(&[args, &["--output-type", form]].concat());
+            let said = ran.all();
+            assert!(ran.code != 0 && said.contains(named) && !said.contains("127.0.0.1"), "{args:?}: {ran:?}");
+        }
+    }
+}
