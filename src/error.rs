@@ -194,6 +194,17 @@ impl Error {
         self.0.advice.as_deref()
     }
 
+    /// The number of the system's error where this machine refuses to write, which it will most likely refuse others too: no
+    /// room, a filesystem that is read-only, permissions.
+    pub fn refused_here(&self) -> Option<i32> {
+        let mut cause = std::error::Error::source(self).filter(|_| self.kind() == Kind::Local)?;
+        while let Some(deeper) = cause.source() {
+            cause = deeper;
+        }
+        let number = cause.downcast_ref::<std::io::Error>()?.raw_os_error()?;
+        [libc::ENOSPC, libc::EDQUOT, libc::EROFS, libc::EACCES, libc::EPERM].contains(&number).then_some(number)
+    }
+
     /// Whether every other object of the same job would fail for the same reason, so that the job should end at once.
     pub fn ends_job(&self) -> bool {
         matches!(

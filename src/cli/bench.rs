@@ -5,7 +5,7 @@
 
 use super::context::Context;
 use super::deletes::delete_all;
-use super::doing::Doing;
+use super::doing::{Doing, Way};
 use super::entry::Origin;
 use super::exit::Exit;
 use super::job;
@@ -144,7 +144,7 @@ pub(crate) async fn run(args: &BenchArgs, context: &Context) -> Result<Exit> {
     })?;
     sink.check_name(&shape.name(shape.count - 1))?;
     let named = job::Named {
-        doing: Doing::Moving { command: "bench" },
+        doing: Doing::Moving { command: "bench", way: Way::Up },
         source: source.describe(),
         destination: if embedded {
             "an embedded service that throws the bytes away".to_owned()

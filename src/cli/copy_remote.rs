@@ -6,7 +6,7 @@
 use super::context::Context;
 use super::copy::{About, config, opening, prompt, recording, report, timed};
 use super::copy_args::CopyArgs;
-use super::doing::Doing;
+use super::doing::{Doing, Way};
 use super::exit::Exit;
 use super::remote::{Remote, named, shown};
 use super::sending_args::SendingArgs;
@@ -89,7 +89,7 @@ pub(crate) async fn run(args: &CopyArgs, (from, to): (Place, Place), about: Abou
         keep_jobs: args.keep_jobs,
         origin: about.origin,
         told_when_stopped: true,
-        doing: Doing::Moving { command: "copy" },
+        doing: Doing::Moving { command: "copy", way: if args.remote.stream { Way::Up } else { Way::Across } },
     };
     let inside = |place: &Place| matches!(place, Place::Dev { .. });
     let recording = recording(args, file, &named, &tuning, inside(&from) || inside(&to));

@@ -9,9 +9,24 @@ pub(crate) enum Doing {
     Moving {
         /// The command's name.
         command: &'static str,
+        /// Which way they go.
+        way: Way,
     },
     /// Something is done to blobs where they are.
     Changing(Changing),
+}
+
+/// Which way objects are moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Files to blobs; blobs to blobs through this machine too.
+    Up,
+    /// Blobs to files.
+    Down,
+    /// Blobs to nowhere, for measuring.
+    Away,
+    /// Blobs to blobs, fetched by the service.
+    Across,
 }
 
 /// A job that changes blobs where they are.
@@ -35,7 +50,7 @@ impl Doing {
     /// The command's name.
     pub(crate) fn command(self) -> &'static str {
         match self {
-            Doing::Moving { command } => command,
+            Doing::Moving { command, .. } => command,
             Doing::Changing(changing) => changing.command,
         }
     }
@@ -68,12 +83,56 @@ impl Doing {
             Which::Interrupt => "interrupted",
             Which::Terminate => "told to terminate",
         };
+        let kept = match self {
+            Doing::Moving { way: Way::Up, .. } => {
+                "blobs that are done stay, of others nothing is visible; blocks of files that have arrived are kept for a week and \
+                 not sent again"
+            }
+            Doing::Moving { way: Way::Across, .. } => {
+                "blobs that are done stay, of others nothing is visible; blocks of blobs that have arrived are kept for a week and \
+                 not fetched again"
+            }
+            Doing::Moving { way: Way::Down, .. } => {
+                "files that are done stay, others have not got their names; what has come of large ones is kept beside them and \
+                 not fetched again"
+            }
+            Doing::Moving { way: Way::Away, .. } => "nothing was to be kept",
+            Doing::Changing(Changing { dry_run: true, .. }) => "nothing was changed",
+            Doing::Changing(Changing { done, .. }) => {
+                return format!("{reason}: what is {done} stays {done}, the rest is as it was");
+            }
+        };
+        format!("{reason}: {kept}")
+    }
+
+    /// What did not have to be done to blocks that were there.
+    pub(crate) fn spared(self) -> &'static str {
         match self {
-            Doing::Moving { .. } => format!(
-                "{reason}: blobs that are done stay, of others nothing is visible; blocks of files that have arrived are kept for \
-                 a week and not sent again"
-            ),
-            Doing::Changing(Changing { done, .. }) => format!("{reason}: what is {done} stays {done}, the rest is as it was"),
+            Doing::Moving { way: Way::Down | Way::Away | Way::Across, .. } => "fetched",
+            Doing::Moving { way: Way::Up, .. } | Doing::Changing(_) => "sent",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_told_of_the_way_things_went() {
+        for (way, has, lacks) in [
+            (Way::Up, "not sent again", "fetched"),
+            (Way::Down, "not fetched again", "week"),
+            (Way::Across, "blobs that have arrived are kept for a week", "files"),
+            (Way::Away, "nothing was to be kept", "stay"),
+        ] {
+            let said = Doing::Moving { command: "copy", way }.kept(Which::Interrupt);
+            assert!(said.starts_with("interrupted: ") && said.contains(has) && !said.contains(lacks), "{said}");
+        }
+        let changing =
+            Changing { command: "remove", verb: "delete", nothing: "", done: "deleted", dry_run: false, gone_earlier: 0 };
+        let said = |dry_run| Doing::Changing(Changing { dry_run, ..changing }).kept(Which::Terminate);
+        assert_eq!(said(false), "told to terminate: what is deleted stays deleted, the rest is as it was");
+        assert_eq!(said(true), "told to terminate: nothing was changed");
     }
 }

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::copy::{About, config, opening, prompt, recording, report, timed};
 use super::copy_args::CopyArgs;
-use super::doing::Doing;
+use super::doing::{Doing, Way};
 use super::exit::Exit;
 use super::remote::{Remote, named};
 use super::settings::{said, tuning};
@@ -86,7 +86,7 @@ pub(crate) async fn run(args: &CopyArgs, (from, mut to): (Place, Place), about: 
         return exit;
     }
     let named = job::Named {
-        doing: Doing::Moving { command: "copy" },
+        doing: Doing::Moving { command: "copy", way: if to == Place::Null { Way::Away } else { Way::Down } },
         source: remote.shown(location.blob.as_deref()),
         destination: match &to {
             Place::Local(path) => path.clone(),

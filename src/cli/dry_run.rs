@@ -2,6 +2,7 @@
 //! is sent.
 
 use super::context::Context;
+use super::doing::{Doing, Way};
 use super::exit::Exit;
 use super::job::new_id;
 use super::json::{Cause, Event, LeftOut, Summary};
@@ -180,7 +181,7 @@ impl Totals {
             verdict: None,
             report: None,
             resume: None,
-            changed: None,
+            doing: Doing::Moving { command: "copy", way: Way::Up },
         }
     }
 }

@@ -22,10 +22,11 @@ use crate::rest::stats::Stats;
 use crate::secret::SafeUrl;
 use crate::transfer::engine::{self, Job};
 use crate::transfer::journal::Ending;
-use crate::transfer::progress::{self, Observer, Outcome, Progress};
+use crate::transfer::progress::{self, NOT_STARTED, Observer, Outcome, Progress};
 use crate::transfer::stop::{self, Phase, Stop};
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, interval_at, sleep};
 
@@ -127,7 +128,7 @@ pub(crate) async fn drive(run: Run, context: &Context) -> Result<Ended> {
             destination: named.destination.clone(),
         },
     );
-    let mut observers: Vec<Arc<dyn Observer>> = vec![Arc::new(Teller { out: Arc::clone(out), failures: AtomicU64::new(0) })];
+    let mut observers: Vec<Arc<dyn Observer>> = vec![Arc::new(Teller::new(out))];
     let (mut recorder, file) = match recording {
         Some(Recording { about, file }) => (Some(Recorder::start(about)), file),
         None => (None, None),
@@ -156,8 +157,14 @@ impl Ended {
         let (end, mut exit) = self.exit();
         let error = self.result.as_ref().err().map(Report::of);
         let resume = self.enter(end, error.as_ref());
-        if let Some(which) = self.signal.filter(|_| self.named.told_when_stopped) {
-            say_what_is_kept(out, which, self.named.doing, resume.as_deref());
+        match self.signal {
+            Some(_) if end == End::Whole => {
+                out.note("when it was told to stop there was nothing left to do but what was under way")
+            }
+            Some(which) if self.named.told_when_stopped => {
+                say_what_is_kept(out, which, self.named.doing, resume.as_deref());
+            }
+            _ => {}
         }
         if let Some(report) = error {
             out.error(report, exit);
@@ -194,9 +201,17 @@ impl Ended {
         resume.filter(|_| end != End::Whole || counts.failed > 0)
     }
 
+    /// Whether nothing was left out for a signal that came: all that was found had been begun by then, and has come to its end.
+    fn came_to_its_end(&self) -> bool {
+        let counts = self.progress.snapshot();
+        let told: u64 = self.progress.failures().iter().map(|group| group.count).sum();
+        let begun = self.progress.skips().iter().all(|group| group.reason != NOT_STARTED);
+        self.result.is_ok() && counts.listing_done && begun && counts.failed == told
+    }
+
     fn exit(&self) -> (End, Exit) {
         let done = self.progress.snapshot().done;
-        match (&self.result, self.signal) {
+        match (&self.result, self.signal.filter(|_| !self.came_to_its_end())) {
             (_, Some(Which::Interrupt)) => (End::Stopped, Exit::Interrupted),
             (_, Some(Which::Terminate)) => (End::Stopped, Exit::Terminated),
             (Err(error), None) => (End::Failed, Exit::of(error)),
@@ -312,23 +327,43 @@ fn quoted(arg: &str) -> String {
     if !arg.is_empty() && arg.chars().all(plain) { arg.to_owned() } else { format!("'{}'", arg.replace('\'', r"'\''")) }
 }
 
-/// Names objects that failed, and in JSON those left out, as it happens.
+/// Names objects that failed, and in JSON those left out, as it happens. What this machine refuses one object it mostly refuses
+/// the others too: such a cause is told once, and the summary has the count.
 struct Teller {
     out: Arc<Output>,
     failures: AtomicU64,
+    refusals: Mutex<HashSet<i32>>,
+}
+
+impl Teller {
+    fn new(out: &Arc<Output>) -> Teller {
+        Teller { out: Arc::clone(out), failures: AtomicU64::new(0), refusals: Mutex::default() }
+    }
+
+    /// Whether this was told of another object: the disk is full, the folder may not be written to.
+    fn is_known(&self, error: &Error) -> bool {
+        let refusal = error.refused_here();
+        let mut known = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        refusal.is_some_and(|number| !known.insert(number))
+    }
 }
 
 impl Observer for Teller {
     fn ended(&self, event: progress::Event<'_>) {
         match event.outcome {
             Outcome::Done { .. } => {}
+            Outcome::Failed(error) if !self.out.is_json() && self.is_known(error) => {}
             Outcome::Failed(error) => {
                 let nth = self.failures.fetch_add(1, Relaxed);
                 let json = self.out.is_json();
                 if json || nth < FAILURES_SHOWN {
                     let report = Report::of(error);
                     self.out.failure(
-                        || format!("failed: {}: {}", printable(event.source), printable(&report.one_line())),
+                        || {
+                            let more =
+                                error.refused_here().map_or("", |_| " (what fails like this from here on is only counted)");
+                            format!("failed: {}: {}{more}", printable(event.source), printable(&report.one_line()))
+                        },
                         || Event::Failed { object: event.source.to_owned(), error: report.clone() },
                     );
                 } else if nth == FAILURES_SHOWN {

@@ -1,6 +1,7 @@
 //! What `--output-type json` prints: one typed object a line on stdout. The schema is `docs/json-output.md`; a test reads the
 //! examples there against these types.
 
+use super::doing::Doing;
 use super::meter::Counts;
 use super::render::Report;
 use super::verdict::Verdict;
@@ -235,9 +236,9 @@ pub(crate) struct Summary {
     /// The command that goes on with it, where there is something left to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) resume: Option<String>,
-    /// What was done to blobs where they are, in a word for people.
+    /// What the job did, for the words that people read.
     #[serde(skip)]
-    pub(crate) changed: Option<&'static str>,
+    pub(crate) doing: Doing,
 }
 
 /// Objects that failed for one reason.

@@ -1,6 +1,6 @@
 //! The end of a job: AzCopy's fields, then what else is worth knowing, then failures by cause and what was left out.
 
-use super::doing::Doing;
+use super::doing::{Changing, Doing};
 use super::json::{Cause, LeftOut, Summary};
 use super::meter::{four_decimals, mbps};
 use super::render::{Report, printable};
@@ -125,10 +125,7 @@ pub(crate) fn summary(
         verdict: None,
         report: None,
         resume: None,
-        changed: match doing {
-            Doing::Moving { .. } => None,
-            Doing::Changing(changing) => Some(changing.done),
-        },
+        doing,
     }
 }
 
@@ -218,15 +215,15 @@ fn push_verdict(out: &mut String, verdict: &Verdict) {
 }
 
 fn push_figures(out: &mut String, s: &Summary) {
-    match s.changed {
-        None => out.push_str(&format!(
+    match s.doing {
+        Doing::Moving { .. } => out.push_str(&format!(
             "\n{} in {:.2} s: {} Mb/s, {} requests",
             ByteCount(s.bytes_done - s.bytes_resumed),
             s.elapsed_s,
             four_decimals(s.throughput_mbps),
             s.requests,
         )),
-        Some(done) => {
+        Doing::Changing(Changing { done, .. }) => {
             let would = if s.dry_run { "would be " } else { "" };
             out.push_str(&format!("\n{} blobs {would}{done} in {:.2} s, {} requests", s.done, s.elapsed_s, s.requests));
         }
@@ -236,7 +233,10 @@ fn push_figures(out: &mut String, s: &Summary) {
     }
     if s.blocks_resumed > 0 {
         let (bytes, blocks) = (ByteCount(s.bytes_resumed), s.blocks_resumed);
-        out.push_str(&format!("\nresumed: {bytes} in {blocks} blocks were there from an earlier try and not sent again"));
+        out.push_str(&format!(
+            "\nresumed: {bytes} in {blocks} blocks were there from an earlier try and not {} again",
+            s.doing.spared()
+        ));
     }
     if s.leftovers_cleared > 0 {
         let blobs = s.leftovers_cleared;
@@ -245,7 +245,7 @@ fn push_figures(out: &mut String, s: &Summary) {
     let retries: Vec<String> = s.retries.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
     out.push_str(&format!("\nretries: {}", if retries.is_empty() { "none".to_owned() } else { retries.join(", ") }));
     if s.source_changed + s.restarts > 0 {
-        out.push_str(&format!("\nsources that changed: {} failed, {} sent anew", s.source_changed, s.restarts));
+        out.push_str(&format!("\nsources that changed: {} failed, {} {} anew", s.source_changed, s.restarts, s.doing.spared()));
     }
     if let (Some(peak), Some(anonymous)) = (s.peak_memory_bytes, s.anonymous_memory_bytes) {
         out.push_str(&format!("\nmemory: {} at its peak, {} anonymous at the end", ByteCount(peak), ByteCount(anonymous)));

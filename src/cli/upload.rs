@@ -6,7 +6,7 @@
 use super::context::Context;
 use super::copy::{About, config, opening, prompt, recording, report, timed};
 use super::copy_args::CopyArgs;
-use super::doing::Doing;
+use super::doing::{Doing, Way};
 use super::exit::Exit;
 use super::remote::{Remote, named, shown};
 use super::settings::{said, tuning};
@@ -72,7 +72,7 @@ pub(crate) async fn run(args: &CopyArgs, (from, to): (Place, Place), about: Abou
         };
     }
     let named = job::Named {
-        doing: Doing::Moving { command: "copy" },
+        doing: Doing::Moving { command: "copy", way: Way::Up },
         source: source.describe(),
         destination: remote.shown(target.blob.as_deref()),
         error_on_no_transfer: args.error_on_no_transfer,

@@ -185,6 +185,7 @@ fn full(path: &Path, need: u64, have: u64) -> Error {
     let text =
         format!("cannot write {}: {} are needed and {} are free", shown(path.as_os_str()), ByteCount(need), ByteCount(have));
     Error::new(Kind::Local, text)
+        .with_source(io::Error::from_raw_os_error(libc::ENOSPC))
         .with_advice("make room, or choose another folder; the same command goes on with what is missing")
 }
 

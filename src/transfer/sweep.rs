@@ -80,9 +80,11 @@ pub async fn run(sweep: Sweep, progress: Arc<Progress>, stop: Stop) -> Result<()
                 listing = None;
             }
             end = async { listing.as_mut().expect("guarded").await }, if listing.is_some() => {
+                if end.is_ok() {
+                    shared.progress.listing_done();
+                }
                 listed = end;
                 listing = None;
-                shared.progress.listing_done();
             }
             ended = lanes.join_next() => match ended {
                 None => break Ok(()),

@@ -135,3 +135,19 @@ fn a_download_is_a_job_that_can_be_gone_on_with() {
     assert_eq!((ran.code, &summary["done"], &summary["skipped"]), (0, &1.into(), &1.into()), "{summary}");
     assert!(std::fs::read(world.path().join("out/d/large")).unwrap() == pattern(9 * MIB));
 }
+
+/// Promised as semantics 98.
+#[test]
+fn a_place_where_nothing_can_be_written_is_told_once() {
+    let world = World::new();
+    (0..50).for_each(|n| drop(world.write(&format!("d/{n}"), "x")));
+    assert_eq!(world.run(&["copy", "d", "dev://box", "--recursive"]).code, 0);
+    // Not even root makes a folder there.
+    let args = ["copy", "dev://box/d", "/sys/blobjet-has-no-place-here", "--recursive"];
+    let ran = world.run(&args);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert_eq!(ran.stderr.matches("\nfailed: d/").count(), 1, "{}", ran.stderr);
+    assert!(ran.stdout.contains("failed: 50 x like this: cannot "), "{}", ran.stdout);
+    let lines = world.run(&[&args[..], &["--output-type", "json"]].concat()).json();
+    assert_eq!(lines.iter().filter(|line| line["type"] == "failed").count(), 50, "JSON names all");
+}

@@ -1,7 +1,7 @@
 /* Makes calls on files fail, for tests: preloaded into the program (LD_PRELOAD), told by FAULTS what to do.
  *
  * FAULTS="CALL:SUFFIX:NTH:COUNT:ERRNO;..." makes the calls NTH to NTH+COUNT-1 (from 1) of CALL on a path that ends in SUFFIX
- * fail with ERRNO. CALL is open, read (pread as well), stat (of an open file), list (readdir) or map. An entry of its own counts
+ * fail with ERRNO. CALL is open, read (pread as well), write (pwrite), stat (of an open file), list (readdir) or map. An entry of its own counts
  * its own calls. The C library's functions are what is replaced, so programs that make system calls themselves are not seen.
  * At the end the number of calls that failed is written to the file FAULTS_TOLD. */
 #define _GNU_SOURCE
@@ -87,6 +87,13 @@ OPEN(open64)
 ssize_t read(int fd, void *to, size_t len) { return fails_fd("read", fd) ? -1 : NEXT(read)(fd, to, len); }
 ssize_t pread(int fd, void *to, size_t len, off_t at) { return fails_fd("read", fd) ? -1 : NEXT(pread)(fd, to, len, at); }
 ssize_t pread64(int fd, void *to, size_t len, off64_t at) { return fails_fd("read", fd) ? -1 : NEXT(pread64)(fd, to, len, at); }
+
+ssize_t pwrite(int fd, const void *from, size_t len, off_t at) {
+    return fails_fd("write", fd) ? -1 : NEXT(pwrite)(fd, from, len, at);
+}
+ssize_t pwrite64(int fd, const void *from, size_t len, off64_t at) {
+    return fails_fd("write", fd) ? -1 : NEXT(pwrite64)(fd, from, len, at);
+}
 
 int fstat(int fd, struct stat *to) { return fails_fd("stat", fd) ? -1 : NEXT(fstat)(fd, to); }
 int fstat64(int fd, struct stat64 *to) { return fails_fd("stat", fd) ? -1 : NEXT(fstat64)(fd, to); }

@@ -58,7 +58,12 @@ const LEN: usize = 2_500_000;
 fn run(world: &World, emulator: &Emulator, container: &str, read: &str, faults: &str) -> Ran {
     let url = format!("{}/{container}", emulator.url());
     let args = ["copy", "d", &url, "--recursive", "--create-container", "--read", read, "--output-type", "json"];
-    let mut command = world.command(&[&args[..], &["--block-size-mb", "1.5", "--put-blob-size-mb", "0.01"]].concat());
+    run_with(world, &[&args[..], &["--block-size-mb", "1.5", "--put-blob-size-mb", "0.01"]].concat(), faults)
+}
+
+/// Runs the program with these faults, of which some have to come about.
+fn run_with(world: &World, args: &[&str], faults: &str) -> Ran {
+    let mut command = world.command(args);
     if !faults.is_empty() {
         let told = world.path().join("faults");
         command.env("LD_PRELOAD", library().unwrap()).env("FAULTS", faults).env("FAULTS_TOLD", &told);
@@ -142,6 +147,47 @@ async fn what_heals_is_tried_again_and_what_does_not_is_named() {
             }
         }
     }
+}
+
+/// A disk that is full in the middle of a download: what has that name stays, what has come is kept, and the same command goes on
+/// with what is missing once there is room.
+// semantics 68, 73, 98
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_fills_up_in_a_download_costs_nothing_that_has_come() {
+    if library().is_none() {
+        return;
+    }
+    const LEN: usize = 300_000;
+    let mut world = World::new();
+    let emulator = emulator().await;
+    world.know(&emulator);
+    world.write("d/large", pattern(LEN));
+    world.write("d/small", "small");
+    let url = format!("{}/box", emulator.url());
+    assert_eq!(world.run(&["copy", "d", &url, "--recursive", "--create-container"]).code, 0);
+    world.write("to/d/large", "before");
+    let folder = || std::fs::read_dir(world.path().join("to/d")).unwrap().count();
+
+    // No room at all: neither is there anything to keep.
+    let from = format!("{url}/d");
+    let args = ["copy", &from, "to", "--recursive", "--block-size-mb", "0.001"];
+    let ran = run_with(&world, &args, &fault("write", ".part", (1, EVER), libc::ENOSPC));
+    assert_eq!((ran.code, ran.stderr.matches("\nfailed: ").count()), (1, 1), "told once: {ran:?}");
+    assert!(ran.stdout.contains("failed: 2 x like this") && ran.stdout.contains("No space left on device"), "{ran:?}");
+    assert!(ran.stdout.contains("hint: make room"), "{ran:?}");
+    assert_eq!(folder(), 1, "nothing is left but the file that was there");
+
+    // Each block is a write, and so is its record: some eighty are there when it is full.
+    let ran = run_with(&world, &args, &fault("write", ".part", (200, EVER), libc::ENOSPC));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert_eq!(std::fs::read_to_string(world.path().join("to/d/large")).unwrap(), "before");
+
+    let ran = world.run(&[&args[..], &["--output-type", "json"]].concat());
+    let lines = ran.json();
+    let summary = lines.last().unwrap();
+    assert!(ran.code == 0 && summary["blocks_resumed"].as_u64().unwrap() > 10, "{summary}");
+    assert!(std::fs::read(world.path().join("to/d/large")).unwrap() == pattern(LEN));
+    assert_eq!(folder(), 2);
 }
 
 fn size(line: &serde_json::Value) -> (String, u64) {

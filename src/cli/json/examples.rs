@@ -1,5 +1,6 @@
 //! One example of each line, which are those of `docs/json-output.md`: document and program cannot differ.
 
+use super::super::doing::Way;
 use super::*;
 use crate::error::{Answer, Attempts, Error, Kind};
 use crate::rest::model::BlobItem;
@@ -62,7 +63,7 @@ fn summary() -> Summary {
         verdict: None,
         report: None,
         resume: Some(format!("blobjet jobs resume {JOB}")),
-        changed: None,
+        doing: Doing::Moving { command: "copy", way: Way::Up },
     }
 }
 

@@ -1,5 +1,6 @@
 //! A record made by hand, for tests: each figure is one that no other field has.
 
+use super::super::doing::{Doing, Way};
 use super::super::json::{Cause, LeftOut, Summary};
 use super::super::render::Report;
 use super::super::verdict::{Certainty, Limit, Verdict};
@@ -49,7 +50,7 @@ pub(crate) fn record() -> RunRecord {
         ],
         summary: Summary {
             command: "copy",
-            changed: None,
+            doing: Doing::Moving { command: "copy", way: Way::Up },
             job_id: "0b9d6c1e-8f7a-4d0e-9b7e-2f6a1c3d5e7f".into(),
             status: "CompletedWithErrorsAndSkipped",
             exit_code: 1,
