@@ -1,11 +1,6 @@
 //! `cat` as people use it.
 
-use crate::cli_support::World as Program;
 use crate::world::World as Service;
-use blobjet::attributes::{Attributes, Replace};
-use blobjet::chunks::Chunks;
-use blobjet::rest::blob::Blob;
-use bytes::Bytes;
 use std::io::Read;
 use std::process::Stdio;
 
@@ -14,34 +9,18 @@ fn large() -> Vec<u8> {
     (0..9 * 1024 * 1024 + 17_u32).map(|i| i.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect()
 }
 
-async fn put(service: &Service, name: &str, bytes: &[u8]) {
-    let data = Chunks::from(Bytes::copy_from_slice(bytes));
-    let blob = Blob::new(&service.client, crate::world::CONTAINER, name);
-    blob.put_blob(&data, data.crc64(), &Attributes::default(), Replace::Always).await.unwrap();
-}
-
-fn program(service: &Service) -> Program {
-    let mut program = Program::new();
-    program.know(&service.emulator);
-    program
-}
-
-fn at(service: &Service, name: &str) -> String {
-    format!("{}/{}/{name}", service.emulator.url(), crate::world::CONTAINER)
-}
-
 // semantics 86
 #[tokio::test(flavor = "multi_thread")]
 async fn blobs_and_parts_of_them_come_in_order() {
     let service = Service::new().await;
     let bytes = large();
-    put(&service, "big", &bytes).await;
-    put(&service, "a*?", b"first\n").await;
-    put(&service, "b", b"second, no line break").await;
-    put(&service, "empty", b"").await;
-    let program = program(&service);
+    service.put_bytes("big", &bytes).await;
+    service.put_bytes("a*?", b"first\n").await;
+    service.put_bytes("b", b"second, no line break").await;
+    service.put_bytes("empty", b"").await;
+    let program = service.program();
     let cat = |names: &[&str], flags: &[&str]| {
-        let urls: Vec<String> = names.iter().map(|name| at(&service, name)).collect();
+        let urls: Vec<String> = names.iter().map(|name| service.at(name)).collect();
         let args = [&["cat"][..], &urls.iter().map(String::as_str).collect::<Vec<_>>(), flags].concat();
         let output = program.command(&args).output().unwrap();
         (output.status.code(), output.stdout, String::from_utf8(output.stderr).unwrap())
@@ -86,11 +65,11 @@ async fn blobs_and_parts_of_them_come_in_order() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_whole_blob_is_compared_with_its_stored_md5() {
     let service = Service::new().await;
-    put(&service, "x", b"bytes\n").await;
+    service.put_bytes("x", b"bytes\n").await;
     // MD5 of nothing.
     service.ask("x", "properties", &[("x-ms-blob-content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")]).await;
-    let program = program(&service);
-    let url = at(&service, "x");
+    let program = service.program();
+    let url = service.at("x");
     let ran = program.run(&["cat", &url]);
     assert!(ran.code == 6 && ran.stdout == "bytes\n" && ran.stderr.contains("MD5"), "{ran:?}");
     let ran = program.run(&["cat", &url, "--check-md5=LogOnly"]);
@@ -106,10 +85,10 @@ async fn a_whole_blob_is_compared_with_its_stored_md5() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_has_seen_enough_is_no_error() {
     let service = Service::new().await;
-    put(&service, "big", &large()).await;
-    put(&service, "small", b"no line break").await;
-    let program = program(&service);
-    let (big, small) = (at(&service, "big"), at(&service, "small"));
+    service.put_bytes("big", &large()).await;
+    service.put_bytes("small", b"no line break").await;
+    let program = service.program();
+    let (big, small) = (service.at("big"), service.at("small"));
     let mut child = program.command(&["cat", &big, &small]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut start = [0; 10];
     child.stdout.take().unwrap().read_exact(&mut start).unwrap();

@@ -1,30 +1,10 @@
 //! `check` as people use it.
 
 use crate::cli_support::World as Program;
-use crate::world::{CONTAINER, World as Service};
-use blobjet::attributes::{Attributes, Replace};
-use blobjet::chunks::Chunks;
-use blobjet::rest::blob::Blob;
-use bytes::Bytes;
+use crate::world::World as Service;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime};
-
-async fn put(service: &Service, name: &str, bytes: &[u8]) {
-    let data = Chunks::from(Bytes::copy_from_slice(bytes));
-    let blob = Blob::new(&service.client, CONTAINER, name);
-    blob.put_blob(&data, data.crc64(), &Attributes::default(), Replace::Always).await.unwrap();
-}
-
-fn program(service: &Service) -> Program {
-    let mut program = Program::new();
-    program.know(&service.emulator);
-    program
-}
-
-fn at(service: &Service, name: &str) -> String {
-    format!("{}/{CONTAINER}{name}", service.emulator.url())
-}
 
 /// Exit code, and the lines before the totals.
 fn check(program: &Program, args: &[&str]) -> (i32, Vec<String>) {
@@ -42,12 +22,12 @@ const NAMES: &[&str] = &["A", "a-1", "a.txt", "a/b", "a/c/d.txt", "a0", "b c/é"
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_copied_is_the_same_and_what_is_done_to_it_is_seen() {
     let service = Service::new().await;
-    let program = program(&service);
+    let program = service.program();
     for name in NAMES {
         program.write(&format!("d/{name}"), name);
     }
     std::os::unix::fs::symlink("A", program.path().join("d/link")).unwrap();
-    let (root, sub) = (at(&service, ""), at(&service, "/d"));
+    let (root, sub) = (service.at(""), service.at("d"));
     assert_eq!(program.run(&["copy", "d", &root, "--recursive"]).code, 0);
     for args in [&["d", &sub][..], &[&sub, "d"], &["./d/", &format!("{sub}/")], &["d", "d"], &[&sub, &sub]] {
         assert_eq!(check(&program, args), (0, vec![]), "{args:?}");
@@ -98,16 +78,16 @@ async fn what_was_copied_is_the_same_and_what_is_done_to_it_is_seen() {
 #[tokio::test(flavor = "multi_thread")]
 async fn bytes_are_compared_by_md5_and_read_where_none_is_stored_only_when_asked() {
     let service = Service::new().await;
-    let program = program(&service);
+    let program = service.program();
     // More than two windows, so that order matters.
     let large: Vec<u8> = (0..9 * 1024 * 1024 + 1_u32).map(|i| i.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
     for (name, bytes) in [("empty", &b""[..]), ("large", &large), ("same", b"same"), ("turned", b"abcd")] {
         program.write(&format!("d/{name}"), bytes);
     }
-    let sub = at(&service, "/d");
-    assert_eq!(program.run(&["copy", "d", &at(&service, ""), "--recursive", "--block-size-mb=4"]).code, 0);
+    let sub = service.at("d");
+    assert_eq!(program.run(&["copy", "d", &service.at(""), "--recursive", "--block-size-mb=4"]).code, 0);
     // Of equal length, other bytes.
-    put(&service, "d/turned", b"dcba").await;
+    service.put_bytes("d/turned", b"dcba").await;
     assert_eq!(check(&program, &["d", &sub]), (0, vec![]));
     // The service stores an MD5 with what comes in one request, and not with what comes in blocks.
     let unread = "! large: no MD5 is stored with it (--download reads it)";
@@ -123,7 +103,7 @@ async fn bytes_are_compared_by_md5_and_read_where_none_is_stored_only_when_asked
     program.write("d/large", &other);
     let read = check(&program, &["d", &sub, "--by=hash", "--download"]);
     assert_eq!(read, (1, vec!["* large".to_owned(), "* turned".to_owned()]));
-    for args in [&["d", &sub, "--download"][..], &["d", &sub, "--list-of-files=x"], &["d", "-"], &["d", &at(&service, "/a*")]] {
+    for args in [&["d", &sub, "--download"][..], &["d", &sub, "--list-of-files=x"], &["d", "-"], &["d", &service.at("a*")]] {
         let ran = program.run(&[&["check"][..], args].concat());
         assert!(ran.code == 2 && ran.stdout.is_empty(), "{args:?}: {ran:?}");
     }
@@ -133,10 +113,10 @@ async fn bytes_are_compared_by_md5_and_read_where_none_is_stored_only_when_asked
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_changed_after_the_destination_differs_in_time() {
     let service = Service::new().await;
-    let program = program(&service);
+    let program = service.program();
     let path = program.write("d/x", "x");
-    put(&service, "d/x", b"y").await;
-    let sub = at(&service, "/d");
+    service.put_bytes("d/x", b"y").await;
+    let sub = service.at("d");
     let touch = |ahead: i64| {
         let now = SystemTime::now();
         let shift = Duration::from_secs(ahead.unsigned_abs());
@@ -152,7 +132,7 @@ async fn a_source_changed_after_the_destination_differs_in_time() {
     assert_eq!(check(&program, &["d", &sub]), (0, vec![]));
     // A time that the upload has stored counts, and not that of the upload.
     touch(-3600);
-    assert_eq!(program.run(&["copy", "d", &at(&service, ""), "--recursive", "--preserve-times"]).code, 0);
+    assert_eq!(program.run(&["copy", "d", &service.at(""), "--recursive", "--preserve-times"]).code, 0);
     assert_eq!(check(&program, &[&sub, "d", "--by=time"]), (0, vec![]));
     touch(-1800);
     assert_eq!(check(&program, &["d", &sub, "--by=time"]), (1, vec!["* x".to_owned()]));
@@ -162,28 +142,28 @@ async fn a_source_changed_after_the_destination_differs_in_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_file_is_compared_with_the_blob_it_would_become() {
     let service = Service::new().await;
-    let program = program(&service);
+    let program = service.program();
     program.write("x.bin", "12345");
     program.write("y.bin", "1");
     program.write("d/z", "1");
-    put(&service, "x.bin", b"12345").await;
-    put(&service, "other", b"12345").await;
-    put(&service, "d/x.bin", b"1").await;
+    service.put_bytes("x.bin", b"12345").await;
+    service.put_bytes("other", b"12345").await;
+    service.put_bytes("d/x.bin", b"1").await;
     for (args, code, lines) in [
-        (["x.bin", "/x.bin"], 0, &["= x.bin"][..]),
-        (["x.bin", "/other"], 0, &["= x.bin"]),
+        (["x.bin", "x.bin"], 0, &["= x.bin"][..]),
+        (["x.bin", "other"], 0, &["= x.bin"]),
         (["x.bin", ""], 0, &["= x.bin"]),
-        (["x.bin", "/d/"], 1, &["* x.bin"]),
-        (["x.bin", "/none"], 1, &["+ x.bin"]),
+        (["x.bin", "d/"], 1, &["* x.bin"]),
+        (["x.bin", "none"], 1, &["+ x.bin"]),
     ] {
-        let url = at(&service, args[1]);
+        let url = service.at(args[1]);
         assert_eq!(
             check(&program, &[args[0], &url, "--all"]),
             (code, lines.iter().map(|l| (*l).to_owned()).collect()),
             "{args:?}"
         );
     }
-    let blobs = [at(&service, "/x.bin"), at(&service, "/other"), at(&service, "/d")];
+    let blobs = [service.at("x.bin"), service.at("other"), service.at("d")];
     assert_eq!(check(&program, &[&blobs[0], &blobs[1], "--all"]), (0, vec!["= x.bin".to_owned()]));
     assert_eq!(check(&program, &["x.bin", "y.bin"]), (1, vec!["* x.bin".to_owned()]));
     assert_eq!(check(&program, &["d", &blobs[2]]), (1, vec!["- x.bin".to_owned(), "+ z".to_owned()]));
@@ -208,17 +188,17 @@ async fn one_file_is_compared_with_the_blob_it_would_become() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_said_to_be_missing_that_could_not_be_looked_for() {
     let service = Service::new().await;
-    let program = program(&service);
+    let program = service.program();
     for name in ["a", "m/x", "z"] {
         program.write(&format!("d/{name}"), "1");
     }
-    assert_eq!(program.run(&["copy", "d", &at(&service, ""), "--recursive"]).code, 0);
-    put(&service, "d/b", b"").await;
+    assert_eq!(program.run(&["copy", "d", &service.at(""), "--recursive"]).code, 0);
+    service.put_bytes("d/b", b"").await;
     program.write("d/y", "");
     let closed = program.path().join("d/m");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     let reads_anyway = fs::read_dir(&closed).is_ok();
-    let ran = program.run(&["check", "d", &at(&service, "/d")]);
+    let ran = program.run(&["check", "d", &service.at("d")]);
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();
     if reads_anyway {
         crate::tell("the superuser reads every folder; unreadable ones were not compared");
@@ -228,7 +208,7 @@ async fn nothing_is_said_to_be_missing_that_could_not_be_looked_for() {
     }
     // A name that no blob can have is told, what may hide behind it is not missing, and the rest is compared.
     program.write("d/back\\slash", "");
-    let (code, lines) = check(&program, &["d", &at(&service, "/d")]);
+    let (code, lines) = check(&program, &["d", &service.at("d")]);
     let signs: Vec<&str> = lines.iter().map(|line| line.split(':').next().unwrap()).collect();
     assert_eq!((code, signs), (1, vec![r"! d/back\\slash", "! b", "+ y"]), "{lines:?}");
 }
@@ -237,12 +217,12 @@ async fn nothing_is_said_to_be_missing_that_could_not_be_looked_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_listing_that_breaks_off_is_no_end_of_a_side() {
     let service = Service::new().await;
-    let mut program = program(&service);
+    let mut program = service.program();
     program.write("d/x", "1");
     // A SAS that may not list: refused, instead of a list of what only the source has.
     program.set("AZURE_STORAGE_ACCOUNT", "");
     program.set("AZURE_STORAGE_KEY", "");
-    let url = format!("{}?{}", at(&service, "/d"), service.sas("r"));
+    let url = format!("{}?{}", service.at("d"), service.sas("r"));
     let ran = program.run(&["check", "d", &url]);
     assert!(ran.code == 4 && !ran.stdout.contains("+ x"), "{ran:?}");
 }

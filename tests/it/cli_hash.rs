@@ -2,8 +2,7 @@
 
 use crate::cli_support::{Ran, World};
 use crate::world::{CONTAINER, World as Service};
-use blobjet::attributes::{Attributes, Replace};
-use blobjet::chunks::Chunks;
+use blobjet::attributes::Attributes;
 use blobjet::rest::blob::Blob;
 use std::io::Write;
 use std::process::Stdio;
@@ -22,21 +21,10 @@ async fn service() -> (Service, World) {
     (service, world)
 }
 
-fn at(service: &Service, path: &str) -> String {
-    format!("{}/{CONTAINER}/{path}", service.emulator.url())
-}
-
-/// Puts a blob; the service stores its MD5 with it.
-async fn put(service: &Service, name: &str, bytes: &[u8], attributes: &Attributes) {
-    let data = Chunks::from(bytes.to_vec());
-    let blob = Blob::new(&service.client, CONTAINER, name);
-    blob.put_blob(&data, data.crc64(), attributes, Replace::Always).await.unwrap();
-}
-
 /// Stages a blob of one block: no MD5 is stored with it.
 async fn put_blocks(service: &Service, world: &World, name: &str, bytes: &[u8]) {
     world.write("upload", bytes);
-    let ran = world.run(&["copy", "upload", &at(service, name), "--put-blob-size-mb", "1", "--block-size-mb", "1"]);
+    let ran = world.run(&["copy", "upload", &service.at(name), "--put-blob-size-mb", "1", "--block-size-mb", "1"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(service.properties(name).await.unwrap().get("content-md5"), None);
 }
@@ -108,28 +96,29 @@ fn every_algorithm_in_both_forms() {
 async fn of_blobs_what_is_stored_or_what_is_there() {
     let (service, world) = service().await;
     // Not what the content has, so that it is seen which of the two is told.
-    put(&service, "d/b", b"abc", &Attributes::default()).await;
-    put(&service, "d/e/c", b"", &Attributes::default()).await;
+    service.put_with("d/b", b"abc", &Attributes::default()).await;
+    service.put_with("d/e/c", b"", &Attributes::default()).await;
     put_blocks(&service, &world, "d/two blocks", &[b'a'; 1_500_000]).await;
-    put(&service, "stub", b"", &Attributes { metadata: vec![("hdi_isfolder".into(), "true".into())], ..Attributes::default() })
+    service
+        .put_with("stub", b"", &Attributes { metadata: vec![("hdi_isfolder".into(), "true".into())], ..Attributes::default() })
         .await;
 
     let before = service.emulator.seen().len();
-    let ran = world.run(&["hash", &at(&service, "d/b")]);
+    let ran = world.run(&["hash", &service.at("d/b")]);
     assert_eq!((ran.code, ran.stdout), (0, format!("{ABC}  b\n")), "{}", ran.stderr);
     assert_eq!(service.requests(before), ["HEAD"]);
     let before = service.emulator.seen().len();
-    let ran = world.run(&["hash", &at(&service, "d/"), "--recursive"]);
+    let ran = world.run(&["hash", &service.at("d/"), "--recursive"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (1, format!("{ABC}  b\n{EMPTY}  e/c\n").as_str()), "{}", ran.stderr);
     assert!(ran.stderr.contains("two%20blocks: no MD5 of") && ran.stderr.contains("none stored"), "{}", ran.stderr);
     assert_eq!(service.requests(before), ["GET list"]);
-    let alone = world.run(&["hash", &at(&service, "d/two%20blocks")]);
+    let alone = world.run(&["hash", &service.at("d/two%20blocks")]);
     assert!(alone.code == 1 && alone.stdout.is_empty() && alone.stderr.contains("--download"), "{alone:?}");
 
-    let ran = world.run(&["hash", &at(&service, ""), "--recursive", "--download"]);
+    let ran = world.run(&["hash", &service.at(""), "--recursive", "--download"]);
     assert_eq!((ran.code, ran.stdout.lines().count()), (0, 3), "{ran:?}");
     assert!(ran.stderr.contains("skipped: ") && ran.stderr.contains("stub"), "{}", ran.stderr);
-    let copied = world.run(&["copy", &at(&service, ""), "here", "--recursive", "--as-subdir=false"]);
+    let copied = world.run(&["copy", &service.at(""), "here", "--recursive", "--as-subdir=false"]);
     assert_eq!(copied.code, 0, "{copied:?}");
     let checked = checked_by("md5sum", &world, "here", &ran.stdout);
     assert_eq!((checked.code, checked.stdout.matches(": OK").count()), (0, 3), "{checked:?}");
@@ -143,7 +132,7 @@ async fn a_wrong_md5_that_is_stored_shows() {
     let blob = Blob::new(&service.client, CONTAINER, "b");
     blob.change_properties(&Attributes { content_md5: Some([0x17; 16]), ..Attributes::default() }).await.unwrap();
     let [stored, read] = [&[][..], &["--download"]].map(|more| {
-        let ran = world.run(&[&["hash", &at(&service, "b"), "--output-type=json"][..], more].concat());
+        let ran = world.run(&[&["hash", &service.at("b"), "--output-type=json"][..], more].concat());
         assert_eq!(ran.code, 0, "{ran:?}");
         ran.json().remove(0)
     });
@@ -159,7 +148,7 @@ async fn ends_are_those_of_other_commands() {
     let (service, world) = service().await;
     world.write("a", "abc");
     world.write("d/x", "abc");
-    let none = at(&service, "none");
+    let none = service.at("none");
     let other = format!("{}/other", service.emulator.url());
     for (args, code, word) in [
         (&["none"][..], 3, "cannot find none"),

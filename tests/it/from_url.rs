@@ -2,7 +2,7 @@
 //! of which one fetches from the other.
 
 use crate::script::{Reply, Script, answer, answer_text, refusal};
-use crate::world::{CONTAINER, World, client};
+use crate::world::{CONTAINER, ODD_NAMES, World, client};
 use blobjet::attributes::{Attributes, Replace};
 use blobjet::chunks::Chunks;
 use blobjet::error::{Error, Kind};
@@ -11,30 +11,6 @@ use blobjet::rest::blob::Blob;
 use blobjet::rest::client::Client;
 use blobjet::rest::from_url::From;
 use bytes::Bytes;
-
-/// Names that break what takes URLs apart or puts them together.
-const NAMES: &[&str] = &[
-    "a%zz.txt",
-    "abc.%22",
-    "%2F",
-    "%41",
-    "[test].txt",
-    "-lead",
-    "trail ",
-    "trail.",
-    "a//b",
-    "x/../y",
-    "/lead",
-    "dir/",
-    "?q#f",
-    "a&b=c;d",
-    "a+b",
-    "caf\u{e9}",
-    "cafe\u{301}",
-    "😀",
-    " ",
-    "{x}|\"^`<>",
-];
 
 async fn put(world: &World, name: &str, data: &str) -> String {
     let data = Chunks::from(Bytes::from(data.to_owned()));
@@ -60,7 +36,8 @@ fn with_sas(world: &World, sp: &str) -> Client {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_service_fetches_from_another_whatever_the_name_and_the_credential() {
     let (from, to) = (World::new().await, World::new().await);
-    for name in NAMES {
+    // These too, which only a service has.
+    for name in ODD_NAMES.iter().chain(&["x/../y", "/lead", "dir/"]) {
         let etag = put(&from, name, &format!("data of {name}")).await;
         let len = name.len() as u64 + 8;
         for (source, kind) in [(&from.client, "key"), (&with_sas(&from, "r"), "sas")] {

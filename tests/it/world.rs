@@ -1,5 +1,6 @@
 //! An embedded service with a container, a client of it, and uploads to it through the library.
 
+use crate::cli_support::World as Program;
 use blobjet::attributes::{Attributes, Replace};
 use blobjet::chunks::Chunks;
 use blobjet::emulator::Emulator;
@@ -22,6 +23,28 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) const CONTAINER: &str = "cont";
+
+/// Names that are decoded, cut, joined or taken for something else where somebody is not careful.
+pub(crate) const ODD_NAMES: &[&str] = &[
+    "a%zz.txt",
+    "abc.%22",
+    "%2F",
+    "%41",
+    "[test].txt",
+    "-lead",
+    "trail ",
+    "trail.",
+    "a//b",
+    "?q#f",
+    "a&b=c;d",
+    "a+b",
+    "caf\u{e9}",
+    "cafe\u{301}",
+    "😀",
+    " ",
+    "{x}|\"^`<>",
+    "x*y",
+];
 
 pub(crate) struct World {
     pub(crate) emulator: Emulator,
@@ -46,9 +69,31 @@ impl World {
         World { emulator, client }
     }
 
+    /// The program, with the account's key.
+    pub(crate) fn program(&self) -> Program {
+        let mut program = Program::new();
+        program.know(&self.emulator);
+        program
+    }
+
+    /// The URL of a blob, or of what is written like one.
+    pub(crate) fn at(&self, name: &str) -> String {
+        format!("{}/{CONTAINER}/{name}", self.emulator.url())
+    }
+
     /// Puts an empty blob.
     pub(crate) async fn put(&self, name: &str, attributes: &Attributes) {
-        let data = Chunks::default();
+        self.put_with(name, &[], attributes).await;
+    }
+
+    /// Puts a blob with these bytes.
+    pub(crate) async fn put_bytes(&self, name: &str, bytes: &[u8]) {
+        self.put_with(name, bytes, &Attributes::default()).await;
+    }
+
+    /// Puts a blob with these bytes and attributes.
+    pub(crate) async fn put_with(&self, name: &str, bytes: &[u8], attributes: &Attributes) {
+        let data = Chunks::from(bytes.to_vec());
         Blob::new(&self.client, CONTAINER, name).put_blob(&data, data.crc64(), attributes, Replace::Always).await.unwrap();
     }
 
