@@ -6,7 +6,7 @@ use crate::attributes::Attributes;
 use crate::endpoint::Task;
 use crate::endpoint::blob_listing::Listed;
 use crate::endpoint::blob_listing::no_container;
-use crate::endpoint::blob_source::marks_a_folder;
+use crate::endpoint::blob_source::{folder_mark, marks_a_folder};
 use crate::endpoint::blob_subjects::{Subjects, is_directory};
 use crate::endpoint::change::{Change, Changed, Met, Subject};
 use crate::error::{Error, Kind, Result};
@@ -15,6 +15,7 @@ use crate::rest::blob::{Blob, DeleteSnapshots};
 use crate::rest::change::{RehydratePriority, Tiering};
 use crate::rest::client::Client;
 use crate::rest::model::Tags;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
@@ -226,6 +227,24 @@ impl Settings {
         self.tier.as_deref().filter(|_| !others)
     }
 
+    /// Leaves a mark where it is, unless it is set otherwise.
+    fn keep(&mut self, mark: (String, String)) {
+        let metadata = self.metadata.get_or_insert_default();
+        if !metadata.iter().any(|(name, _)| name.eq_ignore_ascii_case(&mark.0)) {
+            metadata.push(mark);
+        }
+    }
+
+    /// The metadata that mark a blob as a folder, where one that is to have others has them. Who may only write is not told, and
+    /// sets what was given.
+    async fn mark(&self, blob: &Blob<'_>) -> Result<Option<(String, String)>> {
+        let there = match blob.get_properties().await {
+            Err(error) if error.kind() == Kind::AccessRefused => None,
+            there => there?,
+        };
+        Ok(there.as_ref().and_then(folder_mark))
+    }
+
     /// What is set on a blob comes in this order: what the archive bars before the tier.
     async fn set(&self, blob: &Blob<'_>) -> Result<(Option<SystemTime>, Tiering)> {
         let mut changed = None;
@@ -291,7 +310,16 @@ impl Change for Setting {
             }
             self.0
                 .each(subjects, |of, name| async move {
-                    let (changed, tiering) = of.what.set(&of.blob(&name)).await?;
+                    let blob = of.blob(&name);
+                    let mut what = Cow::Borrowed(&of.what);
+                    // Of blobs that were listed it is known what they are.
+                    if of.blobs.subjects.one().is_some()
+                        && what.metadata.is_some()
+                        && let Some(mark) = of.what.mark(&blob).await?
+                    {
+                        what.to_mut().keep(mark);
+                    }
+                    let (changed, tiering) = what.set(&blob).await?;
                     of.count(tiering);
                     Ok(Changed::Done(changed))
                 })

@@ -259,8 +259,19 @@ pub(super) fn marks_a_folder(blob: &BlobItem) -> bool {
     blob.properties.content_length() == Some(0) && (blob.name.ends_with('/') || is_stub(metadata))
 }
 
-fn is_stub<'a>(mut metadata: impl Iterator<Item = &'a (String, String)>) -> bool {
-    metadata.any(|(name, value)| name.eq_ignore_ascii_case("hdi_isfolder") && value.eq_ignore_ascii_case("true"))
+fn is_stub<'a>(metadata: impl Iterator<Item = &'a (String, String)>) -> bool {
+    mark(metadata).is_some()
+}
+
+/// What marks an empty blob as a folder.
+fn mark<'a>(mut metadata: impl Iterator<Item = &'a (String, String)>) -> Option<&'a (String, String)> {
+    metadata.find(|(name, value)| name.eq_ignore_ascii_case("hdi_isfolder") && value.eq_ignore_ascii_case("true"))
+}
+
+/// The metadata by which a blob is marked as a folder, where it is.
+pub(super) fn folder_mark(blob: &BlobProperties) -> Option<(String, String)> {
+    let metadata = blob.attributes().ok()?.metadata;
+    mark(metadata.iter()).filter(|_| blob.get("content-length") == Some("0")).cloned()
 }
 
 impl Known {

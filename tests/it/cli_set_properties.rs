@@ -27,10 +27,6 @@ async fn with(names: &[&str]) -> (Service, World) {
     (service, world)
 }
 
-fn at(service: &Service, path: &str) -> String {
-    format!("{}/{CONTAINER}/{path}", service.emulator.url())
-}
-
 fn counts(ran: &Ran) -> [u64; 4] {
     let line = ran.json().pop().unwrap();
     ["total", "done", "failed", "skipped"].map(|name| line[name].as_u64().unwrap())
@@ -47,7 +43,7 @@ async fn metadata_do_not_unmark_folders() {
     let stub = Attributes { metadata: vec![("Hdi_IsFolder".into(), "true".into())], ..Attributes::default() };
     service.put("d/sub", &stub).await;
     let set = |option: &str| {
-        let ran = world.run(&["set-properties", &at(&service, "d"), "--recursive", option, "--output-type=json"]);
+        let ran = world.run(&["set-properties", &service.at("d"), "--recursive", option, "--output-type=json"]);
         assert_eq!(ran.code, 0, "{ran:?}");
         counts(&ran)
     };
@@ -57,6 +53,15 @@ async fn metadata_do_not_unmark_folders() {
     {
         assert_eq!(get(&service, name, header).await.as_deref(), value, "{name} {header}");
     }
+    // Named by itself it is meant, and its metadata are replaced but for the mark.
+    let ran = world.run(&["set-properties", &service.at("d/sub"), "--metadata=x=2"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    for (header, value) in [("x-ms-meta-hdi_isfolder", "true"), ("x-ms-meta-x", "2")] {
+        assert_eq!(get(&service, "d/sub", header).await.as_deref(), Some(value), "{header}");
+    }
+    assert_eq!(world.run(&["set-properties", &service.at("d/sub"), "--metadata=hdi_isfolder=false"]).code, 0);
+    assert_eq!(get(&service, "d/sub", "x-ms-meta-hdi_isfolder").await.as_deref(), Some("false"), "that is for who says so");
+    assert_eq!(world.run(&["set-properties", &service.at("d/sub"), "--metadata=hdi_isfolder=true"]).code, 0);
     // Everything else is set on them too, and leaves the mark.
     assert_eq!(set("--cache-control=no-store"), [3, 3, 0, 0]);
     assert_eq!(get(&service, "d/sub", "x-ms-meta-hdi_isfolder").await.as_deref(), Some("true"));
@@ -68,15 +73,14 @@ async fn what_is_named_is_set_and_the_rest_stays() {
     let names = ["d/a", "d/b b", "d/e/f", "d-/x"];
     let (service, world) = with(&names).await;
     let before = service.emulator.seen().len();
-    let ran =
-        world.run(&["set-properties", &at(&service, "d"), "--recursive", "--block-blob-tier", "cool", "--output-type=json"]);
+    let ran = world.run(&["set-properties", &service.at("d"), "--recursive", "--block-blob-tier", "cool", "--output-type=json"]);
     assert_eq!((ran.code, counts(&ran)), (0, [3, 3, 0, 0]), "{ran:?}");
     let requests = service.requests(before);
     assert_eq!(requests.iter().filter(|request| request.starts_with("P")).collect::<Vec<_>>(), ["POST batch"]);
     for (name, tier) in names.iter().zip(["Cool", "Cool", "Cool", "Hot"]) {
         assert_eq!(get(&service, name, "x-ms-access-tier").await.as_deref(), Some(tier), "{name}");
     }
-    let ran = world.run(&["set-properties", &at(&service, "d/a"), "--content-type=text/html", "--content-language", "de"]);
+    let ran = world.run(&["set-properties", &service.at("d/a"), "--content-type=text/html", "--content-language", "de"]);
     assert!(ran.code == 0 && ran.stdout.contains("1 blobs changed in"), "{ran:?}");
     let expected = [
         ("content-type", Some("text/html")),
@@ -90,7 +94,7 @@ async fn what_is_named_is_set_and_the_rest_stays() {
     }
     let ran = world.run(&[
         "set-properties",
-        &at(&service, "d/*"),
+        &service.at("d/*"),
         "--metadata",
         "x=1;y=a=b",
         "--blob-tags",
@@ -109,10 +113,10 @@ async fn what_is_named_is_set_and_the_rest_stays() {
         assert_eq!(tags, Tags(vec![("p".into(), "q r".into())]));
     }
     assert_eq!(get(&service, "d/e/f", "cache-control").await.as_deref(), Some("no-store"));
-    assert_eq!(world.run(&["set-properties", &at(&service, "d/a"), "--metadata=", "--blob-tags=clear"]).code, 0);
+    assert_eq!(world.run(&["set-properties", &service.at("d/a"), "--metadata=", "--blob-tags=clear"]).code, 0);
     let there = service.properties("d/a").await.unwrap();
     assert_eq!((there.metadata().count(), there.get("x-ms-tag-count")), (0, None));
-    let ran = world.run(&["set-properties", &at(&service, "d"), "--recursive", "--block-blob-tier=Hot", "--dry-run"]);
+    let ran = world.run(&["set-properties", &service.at("d"), "--recursive", "--block-blob-tier=Hot", "--dry-run"]);
     assert_eq!((ran.code, ran.stdout.matches("DRYRUN: set-properties http://").count()), (0, 3), "{ran:?}");
     assert_eq!(get(&service, "d/a", "x-ms-access-tier").await.as_deref(), Some("Cool"));
 }
@@ -129,30 +133,30 @@ async fn what_cannot_be_is_said_at_once() {
         ("wtl", "--content-type=a/b", "read blobs: sp=wtl has no r"),
         ("wt", "--block-blob-tier=Cool", "list blobs: sp=wt has no l"),
     ] {
-        let url = format!("{}?{}", at(&service, "d"), service.sas(rights));
+        let url = format!("{}?{}", service.at("d"), service.sas(rights));
         let ran = world.run(&["set-properties", &url, "--recursive", flag]);
         assert!(ran.code == 4 && ran.stderr.contains(missing), "{ran:?}");
     }
-    let ran = world.run(&["set-properties", &at(&service, "d/a")]);
+    let ran = world.run(&["set-properties", &service.at("d/a")]);
     assert!(ran.code == 2 && ran.stderr.contains("nothing to set"), "{ran:?}");
     assert_eq!(service.emulator.seen().len(), before);
-    let url = format!("{}?{}", at(&service, "d/a"), service.sas("w"));
+    let url = format!("{}?{}", service.at("d/a"), service.sas("w"));
     let ran = world.run(&["set-properties", &url, "--block-blob-tier=Lukewarm", "--output-type=json"]);
     assert!(ran.code == 1 && ran.stdout.contains("InvalidHeaderValue"), "{ran:?}");
     assert_eq!(service.requests(before), ["PUT tier"]);
-    let ran = world.run(&["set-properties", &format!("{}?{}", at(&service, "no"), service.sas("w")), "--metadata=a=b"]);
+    let ran = world.run(&["set-properties", &format!("{}?{}", service.at("no"), service.sas("w")), "--metadata=a=b"]);
     assert!(ran.code == 3 && ran.stderr.contains("there is no blob"), "{ran:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn out_of_the_archive_takes_hours_and_that_is_said() {
     let (service, world) = with(&["d/a", "d/b"]).await;
-    assert_eq!(world.run(&["set-properties", &at(&service, "d/*"), "--block-blob-tier=Archive"]).code, 0);
-    let args = ["set-properties", &at(&service, "d/*"), "--block-blob-tier=Hot", "--rehydrate-priority=HIGH"];
+    assert_eq!(world.run(&["set-properties", &service.at("d/*"), "--block-blob-tier=Archive"]).code, 0);
+    let args = ["set-properties", &service.at("d/*"), "--block-blob-tier=Hot", "--rehydrate-priority=HIGH"];
     let ran = world.run(&args);
     assert!(ran.code == 0 && ran.stderr.contains("note: 2 of the blobs are on their way out of the archive"), "{ran:?}");
     assert_eq!(get(&service, "d/b", "x-ms-rehydrate-priority").await.as_deref(), Some("High"));
-    let ran = world.run(&["set-properties", &at(&service, "d/a"), "--block-blob-tier=Cool"]);
+    let ran = world.run(&["set-properties", &service.at("d/a"), "--block-blob-tier=Cool"]);
     assert!(ran.code == 1 && ran.all().contains("BlobBeingRehydrated"), "{ran:?}");
 }
 
@@ -161,7 +165,7 @@ async fn out_of_the_archive_takes_hours_and_that_is_said() {
 async fn a_resumed_job_leaves_alone_what_is_done() {
     let (service, world) = with(&["d/a", "d/b", "d/leased"]).await;
     service.lease("d/leased", true).await;
-    let ran = world.run(&["set-properties", &at(&service, "d"), "--recursive", "--metadata=run=1", "--output-type=json"]);
+    let ran = world.run(&["set-properties", &service.at("d"), "--recursive", "--metadata=run=1", "--output-type=json"]);
     assert_eq!((ran.code, counts(&ran)), (1, [3, 2, 1, 0]), "{ran:?}");
     let id = ran.json().pop().unwrap()["job_id"].as_str().unwrap().to_owned();
     service.lease("d/leased", false).await;
