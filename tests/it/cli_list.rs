@@ -207,3 +207,52 @@ async fn du_adds_up_by_folder_tier_and_type() {
     assert_eq!(world.run(&["du", &emulator.url()]).code, 2);
     assert_eq!(world.run(&["du", &format!("{}/none", emulator.url())]).code, 3);
 }
+
+/// Case 33: names as long as the service takes them are listed, added up and found again; longer ones are found nowhere, and that is
+/// said.
+// semantics 53, 55
+#[tokio::test(flavor = "multi_thread")]
+async fn names_at_the_limit_are_listed_like_others() {
+    let emulator = emulator().await;
+    let client = with_box(&emulator).await;
+    // "Naming and referencing containers, blobs, and metadata": 1,024 characters, 254 segments.
+    let long = format!("long/{}", "ü".repeat(1019));
+    let deep = vec!["d"; 254].join("/");
+    let component = format!("c/{}", "c".repeat(255));
+    for name in [&long, &deep, &component] {
+        put(&client, name, 3).await;
+    }
+    let mut world = World::new();
+    world.know(&emulator);
+    let url = format!("{}/box", emulator.url());
+    let mut all = [component.as_str(), &deep, &long];
+    all.sort_unstable();
+    assert_eq!(names(&world.run(&["list", &url]).stdout), all);
+    let json = world.run(&["list", &url, "--output-type", "json"]).json();
+    assert_eq!(json.iter().filter_map(|line| line["name"].as_str()).collect::<Vec<_>>(), all);
+    for (path, more, expected) in [
+        (long.as_str(), &[][..], long.as_str()),
+        (&deep[..deep.len() - 1], &[], &deep),
+        (&component, &[], &component),
+        ("", &["--glob", "d/**/d"], &deep),
+        ("", &["--include-regex", "^.{1024}$"], &long),
+        ("", &["--include-path", &deep[..deep.len() - 2]], &deep),
+        ("long/*", &[], &long),
+    ] {
+        let ran = world.run(&[&["list", &format!("{url}/{path}")][..], more].concat());
+        assert_eq!((ran.code, names(&ran.stdout)), (0, vec![expected]), "{path:?} {more:?}");
+    }
+    assert_eq!(names(&world.run(&["list", &url, "--depth", "1"]).stdout), ["c/", "d/", "long/"]);
+    // A folder for each of the 253, and what is in them all.
+    let ran = world.run(&["du", &format!("{url}/{}", &deep[..deep.len() - 1]), "--machine-readable"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let lines = world.run(&["du", &url, "--depth", "300", "--output-type", "json"]).json();
+    assert_eq!(lines.iter().filter(|line| line["name"].as_str().is_some_and(|name| name.starts_with("d/"))).count(), 253);
+    for over in [format!("{long}/x"), format!("{deep}/d/d/d/"), "x/".repeat(5000)] {
+        for command in ["list", "du"] {
+            let ran = world.run(&[command, &format!("{url}/{over}")]);
+            let found = if command == "list" { !ran.stdout.is_empty() } else { !ran.stdout.contains(" 0 blobs") };
+            assert!(!found && [0, 1, 3].contains(&ran.code) && !ran.stderr.contains("panic"), "{command}: {ran:?}");
+        }
+    }
+}
