@@ -1,4 +1,4 @@
-"""What we list of Azurite, beside what the official Python SDK lists of it: names, sizes, snapshots, folders, filters.
+"""What we see of Azurite, beside what the official Python SDK sees of it: names, sizes, snapshots, folders, filters, bytes.
 
 The filters are worked out again here, from Python's own means.
 """
@@ -6,6 +6,7 @@ The filters are worked out again here, from Python's own means.
 import fnmatch
 import json
 import re
+import subprocess
 
 import kit
 from kit import check, data, same
@@ -88,9 +89,53 @@ def snapshots(store):
         same([line["metadata"] for line in lines if line["name"] == "b"], [{"made_by": "them"}], "metadata")
 
 
+def contents(store):
+    large = data(9 << 20)
+    box = Box(store, "contents", ["d/same", "d/other", "d/theirs"])
+    box.sdk.upload_blob("large", large)
+    url, env = box.url, kit.key_environment()
+
+    def cat(*arguments):
+        """What `cat` writes, byte for byte."""
+        with kit.folder() as place, open(place / "out", "w+b") as out:
+            command = [kit.BLOBJET, "cat", *arguments]
+            environment = kit.clean_environment(BLOBJET_STATE=str(place / "state"), **env)
+            subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, env=environment, timeout=120, check=True)
+            out.seek(0)
+            return out.read()
+
+    theirs = box.sdk.get_blob_client("large")
+    for flags, start, count in [
+        ([], 0, len(large)),
+        (["--head", "100"], 0, 100),
+        (["--tail", "100"], len(large) - 100, 100),
+        (["--offset", "5000000", "--count", "3000000"], 5_000_000, 3_000_000),
+    ]:
+        with check(f"azurite: cat {' '.join(flags)}".rstrip()):
+            got = cat(f"{url}/large", *flags)
+            same(got, theirs.download_blob(offset=start, length=count).readall(), "what the SDK reads")
+            same(got, large[start : start + count], "what was written")
+    with check("azurite: cat of several blobs"):
+        same(cat(f"{url}/d/same", f"{url}/d/theirs"), data(6) + data(8), "one after the other")
+
+    with kit.folder() as place:
+        for name, content in [("same", data(6)), ("other", data(7, seed=1)), ("ours", b"ours")]:
+            (place / name).write_bytes(content)
+        for flags, wanted in [
+            ([], ["+ ours", "- theirs"]),
+            (["--all"], ["+ ours", "- theirs", "= other", "= same"]),
+            # The MD5 that the SDK stored with the blob.
+            (["--by", "hash", "--all"], ["* other", "+ ours", "- theirs", "= same"]),
+        ]:
+            with check(f"azurite: check {' '.join(flags)}".rstrip()):
+                ran = kit.blobjet("check", place, f"{url}/d", *flags, **env)
+                lines = sorted(line for line in ran.out.splitlines() if line[:2] in ("= ", "+ ", "- ", "* ", "! "))
+                same((ran.code, lines), (1, wanted), "code and lines")
+
+
 def main():
     with kit.azurite() as store:
-        for part in (names, filters, snapshots):
+        for part in (names, filters, snapshots, contents):
             part(store)
     kit.finish()
 
