@@ -225,7 +225,7 @@ const STEPS: &[Step] = &[
         act: |stage| stage.run(&["list", "dev://demo", "--running-tally"]),
     },
     Step {
-        title: "Compare the two",
+        title: "Compare the folder with its copy",
         text: "By the MD5s that --put-md5 has stored; nothing is copied. Lines with + - * or ! would show what differs.",
         shown: &["blobjet check docs dev://demo/docs --by hash"],
         act: |stage| stage.run(&["check", "docs", "dev://demo/docs", "--by", "hash"]),
@@ -250,7 +250,7 @@ const STEPS: &[Step] = &[
         act: |stage| stage.run(&["copy", "dev://demo/docs", "back", "--recursive"]),
     },
     Step {
-        title: "Compare",
+        title: "Print hashes",
         text: "The hashes that are stored with the blobs, as md5sum prints them: 'md5sum -c' in back/docs takes these lines.",
         shown: &["blobjet hash dev://demo/docs --recursive"],
         act: |stage| stage.run(&["hash", "dev://demo/docs", "--recursive"]),

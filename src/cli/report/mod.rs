@@ -1,7 +1,7 @@
 //! `--report FILE`: a picture of a run as one page, or its data as JSON.
 //!
 //! `recorder` watches, `timeline` and `objects` keep what it sees in bounded memory, `host` tells what machine it is, `record` is the
-//! result as plain values. `page`, with `chart` and `text`, draws it; `file` writes it. Drawing is pure and knows nothing of a
+//! result as plain values. `page`, with `history`, `chart` and `text`, draws it; `file` writes it. Drawing is pure and knows nothing of a
 //! running job.
 
 use file::ReportFile;
@@ -11,6 +11,7 @@ mod chart;
 #[cfg(test)]
 mod example;
 pub(crate) mod file;
+mod history;
 mod host;
 mod objects;
 mod page;
