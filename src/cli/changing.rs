@@ -147,7 +147,7 @@ pub(crate) async fn run(
         told_when_stopped: true,
     };
     let lanes = NonZeroUsize::new(usize::from(args.concurrency)).unwrap_or(NonZeroUsize::MIN);
-    let sweep = Sweep { change, lanes: if args.dry_run { NonZeroUsize::MIN } else { lanes }, earlier };
+    let sweep = Sweep { change, lanes: if args.dry_run { NonZeroUsize::MIN } else { lanes }, earlier, vanish: doer.vanish };
     let work: job::Work = Box::new(move |progress, stop| Box::pin(sweep::run(sweep, progress, stop)));
     let exit = job::run(job::Run { work, named, stats, recording: None }, context).await?;
     remote.close().await;

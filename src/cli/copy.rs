@@ -32,7 +32,7 @@ pub(crate) struct About {
     /// A command line, or the journal.
     pub(crate) origin: Option<Origin>,
     /// What an earlier run of it finished.
-    pub(crate) earlier: Option<Arc<Finished>>,
+    pub(crate) earlier: Option<Finished>,
 }
 
 /// Runs the command, for a job that comes from there: without an origin it is not written down.
@@ -43,7 +43,7 @@ pub(crate) async fn run(args: &CopyArgs, mut origin: Option<Origin>, context: &C
     let (mut from, mut to) = places(args, &context.inputs)?;
     let mut earlier = None;
     if let Some(Origin::Again { resumed, source_sas, destination_sas, .. }) = &mut origin {
-        earlier = Some(Arc::new(std::mem::take(&mut resumed.finished)));
+        earlier = Some(std::mem::take(&mut resumed.finished));
         with_sas(&mut from, source_sas.take(), "--source-sas: the source")?;
         with_sas(&mut to, destination_sas.take(), "--destination-sas: the destination")?;
     }

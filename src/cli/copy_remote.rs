@@ -94,7 +94,7 @@ pub(crate) async fn run(args: &CopyArgs, (from, to): (Place, Place), about: Abou
     let inside = |place: &Place| matches!(place, Place::Dev { .. });
     let recording = recording(args, file, &named, &tuning, inside(&from) || inside(&to));
     let source = timed(ends.source, recording.as_ref());
-    let job = Job { source, sink: ends.sink, tuning, prompt, earlier: about.earlier };
+    let job = Job { source, sink: ends.sink, tuning, prompt, earlier: about.earlier.map(Arc::new) };
     let exit = job::run(job::Run { work: job::moving(job), named, stats, recording }, context).await?;
     writing.close().await;
     reading.close().await;

@@ -54,6 +54,11 @@ pub(crate) async fn run(args: &CopyArgs, (from, mut to): (Place, Place), about: 
     let prompt = prompt(args, &from, context)?;
     let file = report(args)?;
     let (root, dest) = landing_place(&to);
+    let earlier = about.earlier.map(|earlier| match (&dest, root.file_name().and_then(|name| name.to_str())) {
+        // What is a folder now may not have been there at first: it was a name then.
+        (None, Some(name)) => earlier.first_under(format!("{name}/")),
+        _ => earlier,
+    });
     let opening = Opening { dest, ..opening(args)? };
     let remote = Remote::open(&from, context).await?;
     remote.check(Need::READ)?;
@@ -99,7 +104,7 @@ pub(crate) async fn run(args: &CopyArgs, (from, mut to): (Place, Place), about: 
     };
     let recording = recording(args, file, &named, &tuning, matches!(from, Place::Dev { .. }));
     let source = timed(source, recording.as_ref());
-    let job = Job { source, sink, tuning, prompt, earlier: about.earlier };
+    let job = Job { source, sink, tuning, prompt, earlier: earlier.map(Arc::new) };
     let exit = job::run(job::Run { work: job::moving(job), named, stats, recording }, context).await?;
     remote.close().await;
     Ok(exit)

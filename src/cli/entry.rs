@@ -21,7 +21,7 @@ pub(crate) enum Origin {
     /// The journal.
     Again {
         /// What the journal has of it.
-        resumed: Resumed,
+        resumed: Box<Resumed>,
         /// Its command line.
         kept: Kept,
         /// The SAS for its source, or for its only place, this time.
@@ -55,7 +55,7 @@ impl Entry {
         let (id, kept, start) = match origin {
             None => return Ok(Entry { id: new_id()?, journal: None, resume: None }),
             Some(Origin::Unkept(id)) => return Ok(Entry { id, journal: None, resume: None }),
-            Some(Origin::Again { resumed, kept, .. }) => (resumed.id.clone(), kept, Start::Again(resumed)),
+            Some(Origin::Again { resumed, kept, .. }) => (resumed.id.clone(), kept, Start::Again(*resumed)),
             Some(Origin::New(kept)) => {
                 let new = NewJob {
                     id: new_id()?,

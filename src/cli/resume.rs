@@ -71,7 +71,7 @@ pub(crate) async fn run(args: &ResumeArgs, context: &Context) -> Result<Exit> {
         signals: context.signals.clone(),
         state: context.state.clone(),
     };
-    let resumed = store.resume(&job, lease)?;
+    let resumed = Box::new(store.resume(&job, lease)?);
     drop(store);
     let origin = Some(Origin::Again { resumed, kept, source_sas, destination_sas });
     match parsed.cli.command {

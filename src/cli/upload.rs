@@ -82,8 +82,13 @@ pub(crate) async fn run(args: &CopyArgs, (from, to): (Place, Place), about: Abou
     };
     let recording = recording(args, report, &named, &tuning, matches!(to, Place::Dev { .. }));
     let source = timed(source, recording.as_ref());
-    let job =
-        Job { source, sink: Arc::new(sink(client, &container, attributes, args, &from)), tuning, prompt, earlier: about.earlier };
+    let job = Job {
+        source,
+        sink: Arc::new(sink(client, &container, attributes, args, &from)),
+        tuning,
+        prompt,
+        earlier: about.earlier.map(Arc::new),
+    };
     let exit = job::run(job::Run { work: job::moving(job), named, stats, recording }, context).await?;
     remote.close().await;
     Ok(exit)

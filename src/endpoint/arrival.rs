@@ -137,19 +137,36 @@ impl Handling {
     /// Times, permissions, owner.
     fn dress(&self, file: &File, path: &Path, reader: &dyn Reader) -> Result<()> {
         let failed = |error| unwritable("set times or permissions of", path, error);
-        let stored =
-            reader.carried().filter(|_| self.times || self.posix).map(|carried| Posix::of(&carried.metadata)).unwrap_or_default();
         if self.posix {
-            stored.apply(file).map_err(failed)?;
+            self.stored(reader).apply(file).map_err(failed)?;
         } else if let Some(there) = fs::metadata(path).ok().filter(fs::Metadata::is_file) {
             // As the one it replaces.
             file.set_permissions(there.permissions()).map_err(failed)?;
         }
-        let changed = stored.modified.or_else(|| reader.facts().modified.filter(|_| self.last_modified || self.times));
-        match changed {
+        match self.time(reader) {
             Some(time) => file.set_times(FileTimes::new().set_modified(time)).map_err(failed),
             None => Ok(()),
         }
+    }
+
+    /// What of a file's properties an upload has stored, as far as it is wanted.
+    fn stored(&self, reader: &dyn Reader) -> Posix {
+        let carried = reader.carried().filter(|_| self.times || self.posix);
+        carried.map(|carried| Posix::of(&carried.metadata)).unwrap_or_default()
+    }
+
+    /// The time of change that a file gets, where it does not keep that of its writing.
+    fn time(&self, reader: &dyn Reader) -> Option<SystemTime> {
+        let own = || reader.facts().modified.filter(|_| self.last_modified || self.times);
+        self.stored(reader).modified.or_else(own)
+    }
+
+    /// Whether what is `there` can be what arrived at that moment: it has its length, and nobody has written to it since. A file
+    /// that was given a time to come has that one still.
+    pub(super) fn is_as_it_arrived(&self, there: &fs::Metadata, reader: &dyn Reader, arrived: SystemTime) -> bool {
+        let unpacked = self.decompress && unpacked::packing(reader.carried()).is_some();
+        let len = unpacked || reader.facts().len == Some(there.len());
+        len && there.modified().is_ok_and(|changed| changed <= arrived || self.time(reader) == Some(changed))
     }
 }
 

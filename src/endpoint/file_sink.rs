@@ -25,6 +25,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::SystemTime;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Most of a request's bytes in memory at a time: what a connection's buffer grows to, twice.
@@ -377,6 +378,11 @@ impl Sink for FileSink {
         if let Some(part) = self.take_part(source).filter(|part| !part.is_worth_keeping()) {
             let _ = fs::remove_file(part.path());
         }
+    }
+
+    fn still_has(&self, target: &str, source: &dyn Reader, finished: SystemTime) -> bool {
+        let there = fs::metadata(self.root.join(target));
+        there.is_ok_and(|there| there.is_file() && self.handling.is_as_it_arrived(&there, source, finished))
     }
 
     fn look<'a>(&'a self, target: &'a str) -> Task<'a, Result<Option<Facts>>> {

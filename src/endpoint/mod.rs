@@ -418,6 +418,14 @@ pub trait Sink: Send + Sync {
         let _ = (target, source);
     }
 
+    /// Whether what was written from `source` by an earlier run of the job, which was done with it at that moment, is there as it
+    /// was, as far as a look at this machine tells. Asked once for each object that is finished and has not changed at its source;
+    /// what is at a service is not asked for.
+    fn still_has(&self, target: &str, source: &dyn Reader, finished: SystemTime) -> bool {
+        let _ = (target, source, finished);
+        true
+    }
+
     /// Whether a block it has acknowledged was compared with the checksum of its payload. Blocks that were not are never taken
     /// over by a later run.
     fn checks(&self) -> bool {

@@ -208,7 +208,8 @@ impl Shared {
             Ok(reader) => reader,
             Err(error) => return self.settle(&attempt, Err(error)),
         };
-        if self.job.earlier.as_ref().is_some_and(|earlier| earlier.has(item, &reader.facts())) {
+        let finished = self.job.earlier.as_ref().and_then(|earlier| earlier.when(item, &reader.facts()));
+        if finished.is_some_and(|when| self.job.sink.still_has(&item.target, &*reader, when)) {
             return self.settle(&attempt, Ok(Done::Skipped(FINISHED_EARLIER)));
         }
         attempt.opened(reader.facts(), &self.progress);

@@ -8,7 +8,7 @@ use crate::endpoint::Item;
 use crate::endpoint::change::{Change, Changed, Met, Subject};
 use crate::error::{Kind, Result};
 use crate::transfer::audit::audit;
-use crate::transfer::journal::{FINISHED_EARLIER, Finished};
+use crate::transfer::journal::{Absence, FINISHED_EARLIER, Finished};
 use crate::transfer::lanes::broken;
 use crate::transfer::progress::{Course, Progress};
 use crate::transfer::stop::{Phase, Stop};
@@ -31,7 +31,13 @@ pub struct Sweep {
     pub lanes: NonZeroUsize,
     /// What an earlier run of this job finished: skipped where it has not changed since.
     pub earlier: Option<Arc<Finished>>,
+    /// Whether what it is done with is not there any more, so that a later run may look for it in vain.
+    pub vanish: bool,
 }
+
+/// The reason under which is skipped what an earlier run may be done with. One that dies can have done a little more than it has
+/// written down.
+pub const GONE: &str = "not there: an earlier run of this job may be done with it";
 
 /// What all lanes share.
 struct Shared {
@@ -158,8 +164,11 @@ impl Shared {
     /// Counts a batch, and keeps what is to be changed.
     fn sort(&self, batch: Vec<Met>, intake: &mut Intake) {
         let queued = SystemTime::now();
-        self.progress.listed(u64::try_from(batch.len()).unwrap_or(u64::MAX));
-        for met in batch {
+        let batch: Vec<(Met, Absence)> = batch.into_iter().map(|met| self.with_absence(met)).collect();
+        // What an earlier run is done with is no more listed than where a folder is listed, in which it is not any more.
+        let meant = batch.iter().filter(|(_, absence)| *absence != Absence::Finished).count();
+        self.progress.listed(u64::try_from(meant).unwrap_or(u64::MAX));
+        for (met, absence) in batch {
             match met {
                 Met::Subject(subject) if self.is_finished(&subject) => {
                     let course = Course { facts: Some(subject.facts), ..Course::queued(queued) };
@@ -168,9 +177,23 @@ impl Shared {
                 Met::Subject(subject) if subject.last => intake.last.push((subject, queued)),
                 Met::Subject(subject) => intake.waiting.push_back((subject, queued)),
                 Met::Skipped { name, reason } => self.progress.skipped(&name, None, Course::queued(queued), reason),
+                Met::Failed { .. } if absence == Absence::Finished => {}
+                Met::Failed { name, .. } if absence == Absence::Unknown => {
+                    self.progress.skipped(&name, None, Course::queued(queued), GONE);
+                }
                 Met::Failed { name, error } => self.progress.failed(&name, None, Course::queued(queued), error),
             }
         }
+    }
+
+    /// What an earlier run of the job has to do with it that something is not there; of anything else, nothing.
+    fn with_absence(&self, met: Met) -> (Met, Absence) {
+        let earlier = self.sweep.earlier.as_ref().filter(|_| self.sweep.vanish);
+        let absence = match (&met, earlier) {
+            (Met::Failed { name, error }, Some(earlier)) if error.kind() == Kind::SourceNotFound => earlier.absence(name),
+            _ => Absence::Missed,
+        };
+        (met, absence)
     }
 
     fn is_finished(&self, subject: &Subject) -> bool {

@@ -2,8 +2,10 @@
 
 use crate::cli_support::World;
 use crate::double::pattern;
+use crate::world::{CONTAINER, World as Service};
 use std::io::Read as _;
 use std::process::Stdio;
+use std::time::{Duration, SystemTime};
 
 const MIB: usize = 1 << 20;
 
@@ -150,4 +152,46 @@ fn a_place_where_nothing_can_be_written_is_told_once() {
     assert!(ran.stdout.contains("failed: 50 x like this: cannot "), "{}", ran.stdout);
     let lines = world.run(&[&args[..], &["--output-type", "json"]].concat()).json();
     assert_eq!(lines.iter().filter(|line| line["type"] == "failed").count(), 50, "JSON names all");
+}
+
+/// semantics 35: a file that an earlier run has finished, and that is not there any more or was written to since, is fetched again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resumed_job_fetches_again_what_is_not_as_it_was() {
+    for preserve in ["--preserve-last-modified-time=false", "--preserve-last-modified-time"] {
+        let service = Service::new().await;
+        let world = service.program();
+        for name in ["bad", "gone", "kept", "longer", "rewritten"] {
+            world.write(&format!("d/{name}"), name);
+        }
+        let url = format!("{}/{CONTAINER}", service.emulator.url());
+        assert_eq!(world.run(&["copy", "d", &url, "--recursive"]).code, 0);
+        let armed = service.emulator.fault("op=GetBlob,path=*/bad,status=409/BlobArchived".parse().unwrap());
+        let ran = world.run(&["copy", &format!("{url}/d"), "out", "--recursive", preserve, "--output-type=json"]);
+        assert_eq!(ran.code, 1, "{ran:?}");
+        let end = ran.json().pop().unwrap();
+        assert_eq!((&end["done"], &end["failed"]), (&4.into(), &1.into()), "{end}");
+        armed.remove();
+        let file = |name: &str| world.path().join("out/d").join(name);
+        let kept = std::fs::metadata(file("kept")).unwrap().modified().unwrap();
+        std::fs::remove_file(file("gone")).unwrap();
+        std::fs::write(file("longer"), "longer than it was").unwrap();
+        std::fs::File::options().write(true).open(file("longer")).unwrap().set_modified(kept).unwrap();
+        std::fs::write(file("rewritten"), "REWRITTEN").unwrap();
+        let later = SystemTime::now() + Duration::from_secs(3600);
+        std::fs::File::options().write(true).open(file("rewritten")).unwrap().set_modified(later).unwrap();
+
+        let before = service.emulator.seen().len();
+        let id = end["job_id"].as_str().unwrap();
+        let ran = world.run(&["jobs", "resume", id, "--output-type=json"]);
+        let end = ran.json().pop().unwrap();
+        let counts = ["total", "done", "failed", "skipped"].map(|name| end[name].as_u64().unwrap());
+        assert_eq!((ran.code, counts), (0, [5, 4, 0, 1]), "{ran:?}");
+        for name in ["bad", "gone", "kept", "longer", "rewritten"] {
+            assert_eq!(std::fs::read_to_string(file(name)).unwrap(), name);
+        }
+        let seen = service.emulator.seen().split_off(before);
+        assert!(!seen.iter().any(|seen| seen.path.ends_with("/kept")), "{preserve}");
+        let job = world.run(&["jobs", "show", id, "--output-type=json"]).json().remove(0);
+        assert_eq!((&job["done"], &job["skipped"]), (&5.into(), &0.into()), "{job}");
+    }
 }

@@ -4,6 +4,7 @@ use crate::cli_support::{Ran, World};
 use crate::script::{Script, answer, refusal};
 use crate::world::{CONTAINER, World as Service};
 use blobjet::attributes::Attributes;
+use blobjet::rest::blob::{Blob, DeleteSnapshots};
 use blobjet::rest::model::{BlobItem, ListEntry, ListPage};
 use std::sync::Mutex;
 use std::sync::mpsc;
@@ -199,6 +200,43 @@ async fn a_job_that_left_something_is_gone_on_with() {
     assert_eq!((ran.code, counts(&summary(&ran))), (0, [1, 1, 0, 0]), "{ran:?}");
     let job = world.run(&["jobs", "show", &id, "--output-type=json"]).json().remove(0);
     assert_eq!((counts(&job), &job["command"], &job["runs"]), ([3, 3, 0, 0], &"remove".into(), &2.into()));
+    assert!(service.names().await.is_empty());
+}
+
+/// semantics 61: what a list names and an earlier run has deleted is not missing; what it never found still is, and of what may have
+/// gone with it, that is said.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_is_gone_on_with_where_it_was_left() {
+    let (service, world) = with(&["d/a", "d/leased", "d/sub/x", "d/sub/y"]).await;
+    service.lease("d/leased", true).await;
+    world.write("names", "a\nmissing\nleased\nsub\n");
+    let list = ["--list-of-files", "names", "--recursive", "--output-type=json"];
+    let ran = world.run(&[&["remove", &at(&service, "d")][..], &list].concat());
+    assert_eq!((ran.code, counts(&summary(&ran))), (1, [5, 3, 2, 0]), "{ran:?}");
+    let id = summary(&ran)["job_id"].as_str().unwrap().to_owned();
+    service.lease("d/leased", false).await;
+    let ran = world.run(&["jobs", "resume", &id, "--output-type=json"]);
+    assert_eq!((ran.code, counts(&summary(&ran))), (1, [2, 1, 1, 0]), "{ran:?}");
+    assert_eq!(summary(&ran)["failures"][0]["objects"][0], "d/missing");
+    let job = world.run(&["jobs", "show", &id, "--output-type=json"]).json().remove(0);
+    assert_eq!(counts(&job), [5, 4, 1, 0], "{job}");
+    assert!(service.names().await.is_empty());
+
+    // Ended before it came to anything; what is gone since, nobody knows by whom.
+    for name in ["d/b", "d/c"] {
+        service.put(name, &Attributes::default()).await;
+    }
+    world.write("names", "b\nc\n");
+    let refused = ["op=BlobBatch,status=403/AuthorizationFailure", "op=DeleteBlob,status=403/AuthorizationFailure"];
+    let armed = refused.map(|fault| service.emulator.fault(fault.parse().unwrap()));
+    let ran = world.run(&[&["remove", &at(&service, "d")][..], &list].concat());
+    assert_eq!(ran.code, 4, "{ran:?}");
+    armed.into_iter().for_each(|armed| armed.remove());
+    let id = summary(&ran)["job_id"].as_str().unwrap().to_owned();
+    Blob::new(&service.client, CONTAINER, "d/b").delete(DeleteSnapshots::Refuse).await.unwrap();
+    let ran = world.run(&["jobs", "resume", &id, "--output-type=json"]);
+    assert_eq!((ran.code, counts(&summary(&ran))), (0, [2, 1, 0, 1]), "{ran:?}");
+    assert_eq!(summary(&ran)["left_out"][0]["reason"], "not there: an earlier run of this job may be done with it");
     assert!(service.names().await.is_empty());
 }
 

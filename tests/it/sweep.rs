@@ -70,7 +70,8 @@ impl Change for Memory {
 async fn sweep(memory: Memory, lanes: usize, stop: Stop) -> (Result<()>, Snapshot, Arc<Progress>, Vec<Vec<String>>) {
     let memory = Arc::new(memory);
     let progress = Progress::new(None);
-    let sweep = Sweep { change: Arc::clone(&memory) as _, lanes: NonZeroUsize::new(lanes).unwrap(), earlier: None };
+    let sweep =
+        Sweep { change: Arc::clone(&memory) as _, lanes: NonZeroUsize::new(lanes).unwrap(), earlier: None, vanish: false };
     let result = run(sweep, Arc::clone(&progress), stop).await;
     let done = std::mem::take(&mut *memory.done.lock().unwrap());
     let counts = progress.snapshot();

@@ -22,7 +22,7 @@ mod time;
 mod writer;
 
 pub use batch::Ended;
-pub use finished::{FINISHED_EARLIER, Finished};
+pub use finished::{Absence, FINISHED_EARLIER, Finished};
 pub use lease::Lease;
 pub use prune::Keep;
 pub use store::{Job, Resumed, State, Store, Transfer};

@@ -228,10 +228,25 @@ impl Store {
     pub fn resume(&self, job: &Job, lease: Lease) -> Result<Resumed> {
         let mut finished = Finished::default();
         self.transfers(job, Some(Ended::Done), &mut |transfer| {
+            // What is changed where it is has no other name.
+            let target = transfer.target.as_ref().unwrap_or_else(|| {
+                finished.add_folders(&transfer.source);
+                &transfer.source
+            });
             if let (Some(len), Some(modified)) = (transfer.bytes, transfer.modified) {
-                // What is changed where it is has no other name.
-                let target = transfer.target.as_ref().unwrap_or(&transfer.source);
-                finished.add(&transfer.source, target, len, super::time::nanos(modified));
+                finished.add(
+                    (&transfer.source, target),
+                    len,
+                    super::time::nanos(modified),
+                    super::time::micros(transfer.finished),
+                );
+            }
+            ControlFlow::Continue(())
+        })?;
+        let not_found = format!("{:?}", Kind::SourceNotFound);
+        self.transfers(job, Some(Ended::Failed), &mut |transfer| {
+            if transfer.reason.as_ref() == Some(&not_found) {
+                finished.add_missed(&transfer.source);
             }
             ControlFlow::Continue(())
         })?;
