@@ -5,6 +5,7 @@ use super::context::Context;
 use super::doing::{Changing, Doing};
 use super::entry::Origin;
 use super::exit::Exit;
+use super::explain_path;
 use super::job;
 use super::json::Event;
 use super::options::Switch;
@@ -17,6 +18,7 @@ use crate::endpoint::blob_listing::BlobListing;
 use crate::endpoint::blob_pattern::BlobPattern;
 use crate::endpoint::blob_subjects::{Listing, Stub, Subjects};
 use crate::endpoint::change::{Change, Changed, Met, Subject};
+use crate::endpoint::explain::Explanation;
 use crate::endpoint::open::Place;
 use crate::error::{Error, Kind, Result};
 use crate::rest::auth::Need;
@@ -49,6 +51,9 @@ pub(crate) struct ChangingArgs {
     pub(crate) keep_jobs: usize,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
+    /// Say why this blob would be changed or left alone, and do nothing
+    #[arg(long, value_name = "PATH", hide_short_help = true)]
+    pub(crate) explain: Vec<String>,
 }
 
 impl ChangingArgs {
@@ -125,7 +130,13 @@ pub(crate) async fn run(
     if !matches!(subjects, Subjects::One { .. }) {
         remote.check(Need::LIST)?;
     }
-    let mut doing = Changing { dry_run: args.dry_run, ..doer.words };
+    if !args.explain.is_empty() {
+        let change = (doer.change)(Blobs { client, container: target.container.clone(), subjects });
+        let exit = explain_path::of_change(&*change, &args.explain, context).await?;
+        remote.close().await;
+        return Ok(exit);
+    }
+    let mut doing = Changing { dry_run: args.dry_run, selects: args.selects(), ..doer.words };
     let mut earlier = None;
     let mut origin = origin.filter(|_| !args.dry_run);
     if let Some(Origin::Again { resumed, .. }) = &mut origin {
@@ -194,6 +205,10 @@ struct Rehearsal {
 impl Change for Rehearsal {
     fn list<'a>(&'a self, out: mpsc::Sender<Vec<Met>>) -> Task<'a, Result<()>> {
         self.change.list(out)
+    }
+
+    fn explain<'a>(&'a self, path: &'a str) -> Task<'a, Result<Explanation>> {
+        self.change.explain(path)
     }
 
     fn at_a_time(&self) -> usize {

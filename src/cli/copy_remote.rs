@@ -11,7 +11,7 @@ use super::exit::Exit;
 use super::remote::{Remote, named, shown};
 use super::sending_args::SendingArgs;
 use super::settings::{said, tuning};
-use super::{dry_run, job, limits};
+use super::{dry_run, explain_path, job, limits};
 use crate::attributes::Attributes;
 use crate::endpoint::account::{self, AccountSink, AccountSource};
 use crate::endpoint::blob::{BlobSink, ContentTypes};
@@ -59,6 +59,18 @@ pub(crate) async fn run(args: &CopyArgs, (from, to): (Place, Place), about: Abou
     let client_of = |remote: &Remote| remote.client_with(config(args, &stats, context));
     let (reader, writer) = (client_of(&reading)?, client_of(&writing)?);
     let same_service = reading.location.is_beside(&writing.location);
+    if !args.explain.is_empty() {
+        let Extent::Containers { source, target: container } = &extent else {
+            return Err(usage("--explain is about one container", "name the container"));
+        };
+        let source = blobs(reader, source, source_at.blob.as_deref(), &opening)?;
+        let sink = sink(writer, container, attributes, args);
+        let lands = |name: &str| lands(&target, name);
+        let exit = explain_path::of_source(&source, &*sink, &args.explain, &lands, context).await?;
+        writing.close().await;
+        reading.close().await;
+        return Ok(exit);
+    }
     let ends = match context.signals.unless_told(extent.ends(args, (&reader, &writer), &source_at, &opening, attributes)).await {
         Ok(ends) => ends?,
         Err(which) => return Ok(which.into()),

@@ -36,12 +36,14 @@ pub(crate) struct Changing {
     pub(crate) command: &'static str,
     /// What it does to blobs: `delete`.
     pub(crate) verb: &'static str,
-    /// What is said besides where there is nothing to do it to.
+    /// What is missing where there is nothing to do it to: `no blob`.
     pub(crate) nothing: &'static str,
     /// What it has done: `deleted`.
     pub(crate) done: &'static str,
     /// Whether it only says what it would do.
     pub(crate) dry_run: bool,
+    /// Whether more than a place says what is meant.
+    pub(crate) selects: bool,
     /// Blobs that earlier runs of the job are done with and that no listing will ever show again.
     pub(crate) gone_earlier: u64,
 }
@@ -73,7 +75,11 @@ impl Doing {
         match self {
             Doing::Moving { .. } if filtered => format!("nothing to transfer: filters leave out all of {source}"),
             Doing::Moving { .. } => format!("nothing to transfer: {source} has no files"),
-            Doing::Changing(Changing { verb, nothing, .. }) => format!("nothing to {verb} at {source}{nothing}"),
+            Doing::Changing(Changing { verb, .. }) if filtered => format!("nothing to {verb}: filters leave out all of {source}"),
+            Doing::Changing(Changing { verb, nothing, selects: true, .. }) => {
+                format!("nothing to {verb}: {nothing} matches {source} and the filters")
+            }
+            Doing::Changing(Changing { verb, nothing, .. }) => format!("nothing to {verb}: {nothing} matches {source}"),
         }
     }
 
@@ -129,8 +135,15 @@ mod tests {
             let said = Doing::Moving { command: "copy", way }.kept(Which::Interrupt);
             assert!(said.starts_with("interrupted: ") && said.contains(has) && !said.contains(lacks), "{said}");
         }
-        let changing =
-            Changing { command: "remove", verb: "delete", nothing: "", done: "deleted", dry_run: false, gone_earlier: 0 };
+        let changing = Changing {
+            command: "remove",
+            verb: "delete",
+            nothing: "",
+            done: "deleted",
+            dry_run: false,
+            selects: false,
+            gone_earlier: 0,
+        };
         let said = |dry_run| Doing::Changing(Changing { dry_run, ..changing }).kept(Which::Terminate);
         assert_eq!(said(false), "told to terminate: what is deleted stays deleted, the rest is as it was");
         assert_eq!(said(true), "told to terminate: nothing was changed");

@@ -8,7 +8,7 @@ use super::exit::Exit;
 use super::remote::{Remote, named};
 use super::settings::{said, tuning};
 use super::standard_output::{AHEAD, pour};
-use super::{dry_run, job, limits};
+use super::{dry_run, explain_path, job, limits};
 use crate::endpoint::blob_source::Unpacked;
 use crate::endpoint::file_sink::FileSink;
 use crate::endpoint::in_order::Ahead;
@@ -47,9 +47,10 @@ pub(crate) async fn run(args: &CopyArgs, (from, mut to): (Place, Place), about: 
     if let Some(note) = limits::fit(&mut tuning, said(&args.sending), limits::address_space()) {
         context.out.note(&note);
     }
-    if !args.explain.is_empty() {
-        return Err(Error::new(Kind::Usage, "--explain: tells about local sources only")
-            .with_advice("use --dry-run: it names everything that is taken"));
+    if !args.explain.is_empty() && to == Place::Stdio {
+        return Err(
+            Error::new(Kind::Usage, "--explain: standard output takes the one blob that is named").with_advice("leave it out")
+        );
     }
     let prompt = prompt(args, &from, context)?;
     let file = report(args)?;
@@ -83,6 +84,12 @@ pub(crate) async fn run(args: &CopyArgs, (from, mut to): (Place, Place), about: 
             Arc::new(FileSink::new(root, args.download.handling(), Arc::new(move |note: &str| out.warn(note))))
         }
     };
+    if !args.explain.is_empty() {
+        let lands = |name: &str| sink.describe(name);
+        let exit = explain_path::of_source(&source, &*sink, &args.explain, &lands, context).await?;
+        remote.close().await;
+        return Ok(exit);
+    }
     let source: Arc<dyn Source> = if to == Place::Null { Arc::new(source) } else { Arc::new(source.as_paths()) };
     if args.dry_run {
         let lands = |name: &str| sink.describe(name);

@@ -3,8 +3,9 @@
 
 use super::exit::Exit;
 use super::output::Output;
-use super::render::Report;
+use super::render::{Report, printable};
 use super::selection_args::SelectionArgs;
+use crate::endpoint::Filtered;
 use crate::endpoint::blob_listing::{BlobListing, Listed, no_container};
 use crate::endpoint::blob_pattern::BlobPattern;
 use crate::error::{Error, Kind, Result};
@@ -64,6 +65,11 @@ impl IncludeArgs {
 pub(crate) struct Listing {
     pub(crate) blobs: BlobListing,
     failed: Arc<AtomicU64>,
+    /// What is listed, for messages.
+    named: String,
+    /// Whether it is a container as a whole, which may be empty.
+    whole: bool,
+    out: Arc<Output>,
 }
 
 impl Listing {
@@ -103,7 +109,9 @@ impl Listing {
             };
             blobs = blobs.only(list, Arc::new(tell));
         }
-        Ok(Listing { blobs, failed })
+        let named = path.map_or_else(|| container.to_owned(), |path| format!("{container}/{path}"));
+        let whole = path.is_none() && args.given().is_empty();
+        Ok(Listing { blobs, failed, named, whole, out: Arc::clone(out) })
     }
 
     /// Lists to the end. Returns how it went.
@@ -111,14 +119,30 @@ impl Listing {
     /// # Errors
     /// Those of the requests; `SourceNotFound` where the container is not there.
     pub(crate) async fn each(&self, mut take: impl FnMut(Vec<Listed>)) -> Result<Exit> {
-        let (sender, mut receiver) = mpsc::channel(1);
+        let (sender, mut receiver) = mpsc::channel::<Vec<Listed>>(1);
         let taking = async {
+            let mut any = false;
             while let Some(batch) = receiver.recv().await {
+                any |= !batch.is_empty();
                 take(batch);
             }
+            any
         };
-        let (listed, ()) = tokio::join!(self.blobs.run(sender), taking);
+        let (listed, any) = tokio::join!(self.blobs.run(sender), taking);
         listed.map_err(no_container)?;
-        Ok(if self.failed.load(Relaxed) > 0 { Exit::SomeFailed } else { Exit::Done })
+        if self.failed.load(Relaxed) > 0 {
+            return Ok(Exit::SomeFailed);
+        }
+        if !any && !self.whole {
+            // Not an error: a prefix is not a thing that is there or not.
+            let named = printable(&self.named);
+            let left_out = self.blobs.filtered() != Filtered::default();
+            self.out.warn(&if left_out {
+                format!("nothing found: filters leave out all of {named}")
+            } else {
+                format!("nothing found: no blob matches {named}")
+            });
+        }
+        Ok(Exit::Done)
     }
 }

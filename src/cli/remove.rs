@@ -61,9 +61,10 @@ impl From<SnapshotsArg> for DeleteSnapshots {
 const WORDS: Changing = Changing {
     command: "remove",
     verb: "delete",
-    nothing: ": there is no such blob",
+    nothing: "no blob",
     done: "deleted",
     dry_run: false,
+    selects: false,
     gone_earlier: 0,
 };
 
@@ -73,7 +74,7 @@ const WORDS: Changing = Changing {
 /// What keeps it from starting; `Usage` where more would go than was said.
 pub(crate) async fn run(args: &RemoveArgs, mut origin: Option<Origin>, context: &Context) -> Result<Exit> {
     let target = target(&args.changing, &mut origin, context)?;
-    if target.location.blob.is_none() && args.changing.recursive && !args.changing.selects() {
+    if target.location.blob.is_none() && args.changing.recursive && !args.changing.selects() && args.changing.explain.is_empty() {
         if !args.changing.dry_run {
             confirm(&target.container, args, context)?;
         }

@@ -55,9 +55,10 @@ impl From<PriorityArg> for RehydratePriority {
 const WORDS: Changing = Changing {
     command: "set-properties",
     verb: "change",
-    nothing: ": there is no such blob",
+    nothing: "no blob",
     done: "changed",
     dry_run: false,
+    selects: false,
     gone_earlier: 0,
 };
 

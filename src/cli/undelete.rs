@@ -29,9 +29,10 @@ pub(crate) struct UndeleteArgs {
 const WORDS: Changing = Changing {
     command: "undelete",
     verb: "undelete",
-    nothing: ": no deleted blob is kept there; it may be that soft delete is off at the account",
+    nothing: "no deleted blob that is kept (soft delete may be off at the account)",
     done: "undeleted",
     dry_run: false,
+    selects: false,
     gone_earlier: 0,
 };
 

@@ -9,6 +9,7 @@ use crate::endpoint::blob_listing::no_container;
 use crate::endpoint::blob_source::{folder_mark, marks_a_folder};
 use crate::endpoint::blob_subjects::{Subjects, is_directory};
 use crate::endpoint::change::{Change, Changed, Met, Subject};
+use crate::endpoint::explain::Explanation;
 use crate::error::{Error, Kind, Result};
 use crate::rest::batch::{BlobBatch, MAX_PARTS};
 use crate::rest::blob::{Blob, DeleteSnapshots};
@@ -163,6 +164,11 @@ impl<T: Send + Sync + 'static> Of<T> {
 }
 
 impl Deletion {
+    fn judge(listed: Listed) -> Option<Met> {
+        let last = is_directory(&listed.item);
+        Some(Met::Subject(Subject { last, ..Subject::of(listed.item) }))
+    }
+
     /// Deletes these.
     pub fn new(blobs: Blobs, snapshots: DeleteSnapshots) -> Deletion {
         Deletion(Of::new(blobs, snapshots, NO_BLOB))
@@ -178,11 +184,11 @@ fn gone(there_was: bool, is_one: bool, blob: &str) -> Result<Changed> {
 
 impl Change for Deletion {
     fn list<'a>(&'a self, out: mpsc::Sender<Vec<Met>>) -> Task<'a, Result<()>> {
-        let judge = |listed: Listed| {
-            let last = is_directory(&listed.item);
-            Some(Met::Subject(Subject { last, ..Subject::of(listed.item) }))
-        };
-        Box::pin(self.0.blobs.subjects.list(out, judge))
+        Box::pin(self.0.blobs.subjects.list(out, Deletion::judge))
+    }
+
+    fn explain<'a>(&'a self, path: &'a str) -> Task<'a, Result<Explanation>> {
+        Box::pin(self.0.blobs.subjects.explain(path, Deletion::judge, ""))
     }
 
     fn at_a_time(&self) -> usize {
@@ -209,6 +215,14 @@ impl Change for Deletion {
 }
 
 impl Setting {
+    fn judge(&self, listed: Listed) -> Option<Met> {
+        // Metadata are set as a whole: the mark would be gone.
+        if is_directory(&listed.item) || self.0.what.metadata.is_some() && marks_a_folder(&listed.item) {
+            return Some(Met::Skipped { name: listed.item.name, reason: FOLDER });
+        }
+        Some(Met::Subject(Subject::of(listed.item)))
+    }
+
     /// Sets this on these.
     pub fn new(blobs: Blobs, settings: Settings) -> Setting {
         Setting(Of::new(blobs, settings, NO_BLOB))
@@ -278,14 +292,11 @@ const FOLDER: &str = "a folder, and not a blob with content";
 
 impl Change for Setting {
     fn list<'a>(&'a self, out: mpsc::Sender<Vec<Met>>) -> Task<'a, Result<()>> {
-        let judge = |listed: Listed| {
-            // Metadata are set as a whole: the mark would be gone.
-            if is_directory(&listed.item) || self.0.what.metadata.is_some() && marks_a_folder(&listed.item) {
-                return Some(Met::Skipped { name: listed.item.name, reason: FOLDER });
-            }
-            Some(Met::Subject(Subject::of(listed.item)))
-        };
-        Box::pin(self.0.blobs.subjects.list(out, judge))
+        Box::pin(self.0.blobs.subjects.list(out, |listed| self.judge(listed)))
+    }
+
+    fn explain<'a>(&'a self, path: &'a str) -> Task<'a, Result<Explanation>> {
+        Box::pin(self.0.blobs.subjects.explain(path, |listed| self.judge(listed), ""))
     }
 
     fn at_a_time(&self) -> usize {
@@ -329,6 +340,11 @@ impl Change for Setting {
 }
 
 impl Undeletion {
+    fn judge(listed: Listed) -> Option<Met> {
+        let is_blob = listed.item.deleted && listed.item.snapshot.is_none();
+        is_blob.then(|| Met::Subject(Subject::of(listed.item)))
+    }
+
     /// Brings these back. Their listing must include what is deleted; what is not is left out of account.
     pub fn new(blobs: Blobs) -> Undeletion {
         Undeletion(Of::new(blobs, (), NOT_KEPT))
@@ -337,11 +353,11 @@ impl Undeletion {
 
 impl Change for Undeletion {
     fn list<'a>(&'a self, out: mpsc::Sender<Vec<Met>>) -> Task<'a, Result<()>> {
-        let judge = |listed: Listed| {
-            let is_blob = listed.item.deleted && listed.item.snapshot.is_none();
-            is_blob.then(|| Met::Subject(Subject::of(listed.item)))
-        };
-        Box::pin(self.0.blobs.subjects.list(out, judge))
+        Box::pin(self.0.blobs.subjects.list(out, Undeletion::judge))
+    }
+
+    fn explain<'a>(&'a self, path: &'a str) -> Task<'a, Result<Explanation>> {
+        Box::pin(self.0.blobs.subjects.explain(path, Undeletion::judge, "it is not deleted"))
     }
 
     fn at_a_time(&self) -> usize {

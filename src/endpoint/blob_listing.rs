@@ -10,12 +10,14 @@
 //! may be in it or not; all others are, once. Where the account has a hierarchical namespace, entries of the folders themselves
 //! come with a listing in pages and not with one by folders [I].
 
+use crate::endpoint::Filtered;
 use crate::endpoint::blob_pages::{Job, Piece, Where, Work};
 use crate::endpoint::blob_pattern::BlobPattern;
 use crate::endpoint::explain::Explanation;
 use crate::endpoint::list_of_files::ListOfFiles;
 use crate::endpoint::name::{shown, usable};
 use crate::endpoint::selection::Selection;
+use crate::endpoint::walk::FOLDER;
 use crate::error::{Error, Kind, Result};
 use crate::rest::client::Client;
 use crate::rest::model::BlobItem;
@@ -171,13 +173,31 @@ impl BlobListing {
         }
     }
 
-    /// Why a blob would be taken or left out: by its path relative to the root, or its whole name. Lists of names are not looked
-    /// at.
+    /// What the selection has left out in [`BlobListing::run`]: blobs that were met, and folders that were not looked into.
+    pub fn filtered(&self) -> Filtered {
+        self.job.filtered()
+    }
+
+    /// Why a blob would be taken or left out, by its path relative to the root or its whole name; and what is taken.
     ///
     /// # Errors
-    /// Those of the one request that looks whether it is there.
-    pub async fn explain(&self, path: &str) -> Result<Explanation> {
-        self.job.explain(path).await
+    /// Those of the one request that looks whether it is there, and of reading a list of names.
+    pub async fn explain(&self, path: &str) -> Result<(Explanation, Option<Listed>)> {
+        let name = self.job.whole_name(path);
+        let no = |why: &str| Ok((Explanation::no(why), None));
+        if let Some(relative) = self.job.relative(&name) {
+            let below = match &self.list {
+                None => relative.contains('/'),
+                Some(list) => match names(list, relative).await? {
+                    Some(named) => named < relative.len(),
+                    None => return no("the list of files names neither it nor a folder it is in"),
+                },
+            };
+            if below && self.job.levels.is_some() {
+                return no(&format!("it is in a folder: {FOLDER}"));
+            }
+        }
+        self.job.explain(&name).await
     }
 
     fn tell(&self, name: String, error: Error) {
@@ -194,6 +214,20 @@ pub fn no_container(error: Error) -> Error {
     }
     let message = error.to_string();
     error.of_kind(Kind::SourceNotFound, message).with_advice("check the name; 'blobjet list' of the account shows what is there")
+}
+
+/// How much of a path an entry of a list names, bytes.
+async fn names(list: &ListOfFiles, relative: &str) -> Result<Option<usize>> {
+    let mut entries = list.entries()?;
+    while let Some(entry) = entries.recv().await {
+        let entry = entry?;
+        let Ok(named) = std::str::from_utf8(&entry) else { continue };
+        let rest = relative.strip_prefix(named);
+        if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || named.ends_with('/')) {
+            return Ok(Some(named.len()));
+        }
+    }
+    Ok(None)
 }
 
 async fn next(entries: &mut Option<mpsc::Receiver<Result<Vec<u8>>>>) -> Option<Result<Vec<u8>>> {

@@ -1,6 +1,7 @@
 //! One request of a listing of blobs: a page, what of it is taken, and what is to be asked for next. What is in flight at a time,
 //! and in what order it is told, is `blob_listing`'s.
 
+use crate::endpoint::Filtered;
 use crate::endpoint::blob_listing::Listed;
 use crate::endpoint::blob_pattern::BlobPattern;
 use crate::endpoint::explain::Explanation;
@@ -11,6 +12,7 @@ use crate::rest::container::{Container, ListOptions};
 use crate::rest::model::{BlobItem, ListEntry, ListPage};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A place with more than a page is listed by its folders if the first page is from so many at most: then a request a folder
 /// brings 300 blobs or more, and what is done beside each other takes less time than a page after the other.
@@ -34,6 +36,15 @@ pub(super) struct Job {
     pub(super) levels: Option<NonZeroUsize>,
     /// Whether the folders that are not looked into are told.
     pub(super) tells_folders: bool,
+    /// What the selection has left out.
+    left_out: Arc<LeftOut>,
+}
+
+/// Counts what filters leave out.
+#[derive(Debug, Default)]
+struct LeftOut {
+    objects: AtomicU64,
+    folders: AtomicU64,
 }
 
 /// Which names are meant.
@@ -108,6 +119,7 @@ impl Job {
             include: Vec::new(),
             levels: None,
             tells_folders: false,
+            left_out: Arc::default(),
         }
     }
 
@@ -215,31 +227,41 @@ impl Job {
         Ok(())
     }
 
-    /// Why a blob would be taken or left out: by its path relative to the root, or its whole name. One request, to see whether
-    /// it is there.
+    /// What the selection has left out so far. Names that it never asked for are not among it.
+    pub(super) fn filtered(&self) -> Filtered {
+        Filtered { objects: self.left_out.objects.load(Relaxed), folders: self.left_out.folders.load(Relaxed) }
+    }
+
+    /// The whole name of a blob that is given by its path relative to the root, or by that name itself.
+    pub(super) fn whole_name(&self, path: &str) -> String {
+        match &self.at {
+            Where::Under(prefix) if !path.starts_with(prefix.as_str()) => [self.root(), path].concat(),
+            _ => path.to_owned(),
+        }
+    }
+
+    /// Why a blob would be taken or left out, by its whole name, and what is taken. One request, to see whether it is there.
     ///
     /// # Errors
     /// Those of the request.
-    pub(super) async fn explain(&self, path: &str) -> Result<Explanation> {
-        let name = match &self.at {
-            Where::Under(prefix) if !path.starts_with(prefix.as_str()) => [self.root(), path].concat(),
-            _ => path.to_owned(),
-        };
-        let Some(relative) = self.relative(&name) else {
+    pub(super) async fn explain(&self, name: &str) -> Result<(Explanation, Option<Listed>)> {
+        let no = |why: String| Ok((Explanation::no(why), None));
+        let Some(relative) = self.relative(name) else {
             let meant = match &self.at {
                 Where::Under(prefix) => format!("its name does not begin with {prefix}"),
                 Where::Matching(_) => "the pattern does not match it".to_owned(),
             };
-            return Ok(Explanation::no(meant));
+            return no(meant);
         };
         let folders = relative.match_indices('/').map(|(slash, _)| &relative[..slash]);
         for folder in folders {
             if let Some(verdict) = self.selection.why_not_within(folder) {
-                return Ok(Explanation::no(format!("the folder {folder} is not looked into: {verdict}")));
+                return no(format!("the folder {folder} is not looked into: {verdict}"));
             }
         }
-        let page = self.list(ListOptions { max_results: Some(1), ..self.options(&name, None, None) }).await?;
-        let there = page.blobs().find(|blob| blob.name == name);
+        let page = self.list(ListOptions { max_results: Some(PROBE), ..self.options(name, None, None) }).await?;
+        // The blob itself comes after its snapshots.
+        let there = page.blobs().filter(|blob| blob.name == name).last();
         let verdict = match there {
             Some(blob) => {
                 let (len, modified) = (blob.properties.content_length(), blob.properties.last_modified());
@@ -247,12 +269,15 @@ impl Job {
             }
             None => self.selection.takes_path(relative),
         };
-        Ok(match (verdict, there) {
-            (Verdict::Taken, Some(_)) => Explanation::yes(Verdict::Taken.to_string(), None),
-            (Verdict::Taken, None) => Explanation::no("there is no such blob; its name is one that is taken"),
-            (left_out, Some(_)) => Explanation::no(left_out.to_string()),
-            (left_out, None) => Explanation::no(format!("{left_out}; and there is no such blob")),
-        })
+        match (verdict, there) {
+            (Verdict::Taken, Some(blob)) => {
+                let listed = Listed { item: blob.clone(), relative: relative.to_owned(), is_folder: false };
+                Ok((Explanation::yes(Verdict::Taken.to_string(), None), Some(listed)))
+            }
+            (Verdict::Taken, None) => no("there is no such blob; its name is one that is taken".to_owned()),
+            (left_out, Some(_)) => no(left_out.to_string()),
+            (left_out, None) => no(format!("{left_out}; and there is no such blob")),
+        }
     }
 
     fn flat(&self, prefix: String, page: ListPage, sought: Option<String>, step: &mut Step) {
@@ -296,21 +321,28 @@ impl Job {
         } else {
             (None, None)
         };
-        let taken = self.selection.takes(&Candidate { path: &relative, len, modified }).is_taken();
-        taken.then_some(Listed { item, relative, is_folder: false })
+        if !self.selection.takes(&Candidate { path: &relative, len, modified }).is_taken() {
+            self.left_out.objects.fetch_add(1, Relaxed);
+            return None;
+        }
+        Some(Listed { item, relative, is_folder: false })
     }
 
     /// A folder as it is told where it is not looked into.
     fn told(&self, name: String) -> Option<Listed> {
         let relative = self.relative(name.strip_suffix('/').unwrap_or(&name))?;
-        if !self.tells_folders || !self.selection.may_hold(relative) {
+        if !self.selection.may_hold(relative) {
+            self.left_out.folders.fetch_add(1, Relaxed);
+            return None;
+        }
+        if !self.tells_folders {
             return None;
         }
         let relative = format!("{relative}/");
         Some(Listed { item: BlobItem { name, ..BlobItem::default() }, relative, is_folder: true })
     }
 
-    fn relative<'a>(&self, name: &'a str) -> Option<&'a str> {
+    pub(super) fn relative<'a>(&self, name: &'a str) -> Option<&'a str> {
         name.get(self.relative_at(name)?..)
     }
 

@@ -6,9 +6,10 @@
 use crate::attributes::Attributes;
 use crate::chunks::Chunks;
 use crate::endpoint::blob_listing::{BlobListing, Listed, no_container};
+use crate::endpoint::explain::Explanation;
 use crate::endpoint::list_of_files::ListOfFiles;
 use crate::endpoint::local_name::{self, Ancestors};
-use crate::endpoint::selection::{Candidate, Selection};
+use crate::endpoint::selection::{Candidate, Selection, Verdict};
 use crate::endpoint::unpacked;
 use crate::endpoint::{Facts, Filtered, Flow, Found, Item, Known, Listing, Pour, Reader, Receipt, Same, Source, Task};
 use crate::error::{Error, Kind, Result};
@@ -194,9 +195,56 @@ impl BlobSource {
             listed.close();
         };
         let (result, ()) = tokio::join!(listing.run(sender), hand_on);
-        let failed = std::mem::take(&mut *failed.lock().unwrap_or_else(PoisonError::into_inner));
-        let _ = out.send(failed).await;
+        let mut last = std::mem::take(&mut *failed.lock().unwrap_or_else(PoisonError::into_inner));
+        last.extend(Some(listing.filtered()).filter(|filtered| *filtered != Filtered::default()).map(Found::Filtered));
+        let _ = out.send(last).await;
         result
+    }
+
+    /// Why a blob would be taken or left out, by its name or its path within what is listed, and what it would land as.
+    ///
+    /// # Errors
+    /// Those of looking for it; a container that is not there is `SourceNotFound`.
+    pub async fn explain(&self, path: &str) -> Result<Explanation> {
+        self.explained(path).await.map_err(no_container)
+    }
+
+    async fn explained(&self, path: &str) -> Result<Explanation> {
+        let many = match &self.what {
+            What::Many(many) => many,
+            What::One { blob, target } => return self.explain_one(blob, target, self.look(blob).await?, path),
+            What::Either { blob, target, many } => match self.look(blob).await? {
+                Some(known) if !known.marks_a_folder() => return self.explain_one(blob, target, Some(known), path),
+                _ => many,
+            },
+        };
+        let mut listing = many.listing.clone().including(&["metadata"]);
+        if let Some(list) = &many.only {
+            listing = listing.only(list.clone(), Arc::new(|_, _| ()));
+        }
+        let (explanation, listed) = listing.explain(path).await?;
+        let Some(Listed { item, relative, .. }) = listed else { return Ok(explanation) };
+        if marks_a_folder(&item) {
+            return Ok(Explanation::no(format!("it is skipped: {MARKS_A_FOLDER}")));
+        }
+        let target = self.target(&relative, known(&item).as_ref(), &[Unpacked::All, Unpacked::Listed]);
+        Ok(Explanation { target: Some(format!("{}{target}", many.under)), ..explanation })
+    }
+
+    fn explain_one(&self, blob: &str, target: &str, known: Option<Known>, path: &str) -> Result<Explanation> {
+        let name = blob.rsplit('/').next().unwrap_or(blob);
+        if path != blob && path != name {
+            return Ok(Explanation::no(format!("the source is the blob {blob} alone")));
+        }
+        let Some(known) = known else { return Ok(Explanation::no("there is no such blob")) };
+        let candidate = Candidate { path: name, len: Some(known.len), modified: known.modified };
+        Ok(match self.selection.takes(&candidate) {
+            Verdict::Taken => {
+                let target = self.target(target, Some(&known), &[Unpacked::All]);
+                Explanation::yes(Verdict::Taken.to_string(), Some(target.to_owned()))
+            }
+            left_out => Explanation::no(left_out.to_string()),
+        })
     }
 
     fn collides(&self, blob: &str, text: String) -> Found {

@@ -1,9 +1,10 @@
 //! Which blobs a change is about: one by its name, or those of a listing, told as the change wants to hear of them.
 
-use crate::endpoint::Facts;
 use crate::endpoint::blob_listing::{BlobListing, Listed, no_container};
 use crate::endpoint::change::{Met, Subject};
+use crate::endpoint::explain::Explanation;
 use crate::endpoint::list_of_files::ListOfFiles;
+use crate::endpoint::{Facts, Filtered};
 use crate::error::{Kind, Result};
 use crate::rest::blob::Blob;
 use crate::rest::client::Client;
@@ -101,6 +102,10 @@ impl Subjects {
         };
         let (result, ()) = tokio::join!(blobs.run(sender), pass);
         result.map_err(no_container)?;
+        let filtered = blobs.filtered();
+        if filtered != Filtered::default() {
+            let _ = out.send(vec![Met::Filtered(filtered)]).await;
+        }
         match &listing.stub {
             Some(stub) => stub.tell(out).await,
             None => Ok(()),
@@ -108,8 +113,54 @@ impl Subjects {
     }
 }
 
+impl Subjects {
+    /// Why something would be told or not, by its name or its path within what is listed. `otherwise` is said of what `judge` gives
+    /// nothing for.
+    ///
+    /// # Errors
+    /// Those of looking for it; a container that is not there is `SourceNotFound`.
+    pub(super) async fn explain(
+        &self,
+        path: &str,
+        judge: impl Fn(Listed) -> Option<Met> + Send,
+        otherwise: &'static str,
+    ) -> Result<Explanation> {
+        let listing = match self {
+            Subjects::Of(listing) => listing,
+            Subjects::One { name, .. } if path == name || name.rsplit('/').next() == Some(path) => {
+                return Ok(Explanation::yes("it is the one blob that is named; whether it is there was not asked", None));
+            }
+            Subjects::One { name, .. } => return Ok(Explanation::no(format!("the blob {name} alone is named"))),
+        };
+        if let Some(stub) = listing.stub.as_ref().filter(|stub| stub.name == path)
+            && stub.there().await.map_err(no_container)?.is_some()
+        {
+            return Ok(Explanation::yes("it is the entry of the folder itself", None));
+        }
+        let blobs = match &listing.list {
+            None => listing.blobs.clone(),
+            Some(list) => listing.blobs.clone().only(list.clone(), Arc::new(|_, _| ())),
+        };
+        let (explanation, listed) = blobs.explain(path).await.map_err(no_container)?;
+        let Some(listed) = listed else { return Ok(explanation) };
+        Ok(match judge(listed) {
+            Some(Met::Skipped { reason, .. }) => Explanation::no(format!("it is skipped: {reason}")),
+            Some(_) => explanation,
+            None => Explanation::no(otherwise),
+        })
+    }
+}
+
 impl Stub {
     async fn tell(&self, out: mpsc::Sender<Vec<Met>>) -> Result<()> {
+        if let Some(facts) = self.there().await? {
+            let _ = out.send(vec![Met::Subject(Subject { name: self.name.clone(), facts, last: true })]).await;
+        }
+        Ok(())
+    }
+
+    /// The entry, if there is one.
+    async fn there(&self) -> Result<Option<Facts>> {
         let there = match Blob::new(&self.client, &self.container, &self.name).get_properties().await {
             Ok(there) => there,
             // Who may not read may still list and delete what is in the folder.
@@ -118,11 +169,8 @@ impl Stub {
         };
         let is_folder =
             |(name, value): (&str, &str)| name.eq_ignore_ascii_case("hdi_isfolder") && value.eq_ignore_ascii_case("true");
-        if let Some(there) = there.filter(|there| there.metadata().any(is_folder)) {
-            let facts = Facts { len: there.content_length(), modified: there.last_modified() };
-            let _ = out.send(vec![Met::Subject(Subject { name: self.name.clone(), facts, last: true })]).await;
-        }
-        Ok(())
+        let there = there.filter(|there| there.metadata().any(is_folder));
+        Ok(there.map(|there| Facts { len: there.content_length(), modified: there.last_modified() }))
     }
 }
 

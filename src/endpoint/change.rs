@@ -1,7 +1,8 @@
 //! What is done to objects where they are, alike for the engine: a [`Change`] lists what it is about, and does it to some objects
 //! at a time. Deleting is one, changing properties another; the engine knows neither.
 
-use crate::endpoint::{Facts, Task};
+use crate::endpoint::explain::Explanation;
+use crate::endpoint::{Facts, Filtered, Task};
 use crate::error::{Error, Result};
 use std::time::SystemTime;
 use tokio::sync::mpsc;
@@ -37,6 +38,8 @@ pub enum Met {
         /// Why.
         error: Error,
     },
+    /// Left out by the user's filters: neither listed nor named.
+    Filtered(Filtered),
 }
 
 /// What became of one object when nothing went wrong.
@@ -56,6 +59,12 @@ pub trait Change: Send + Sync {
     /// # Errors
     /// Only what bars the whole listing; what is already sent is done all the same.
     fn list<'a>(&'a self, out: mpsc::Sender<Vec<Met>>) -> Task<'a, Result<()>>;
+
+    /// Why an object would be changed or left alone, by its name or its path within what is listed.
+    ///
+    /// # Errors
+    /// Those of looking for it.
+    fn explain<'a>(&'a self, path: &'a str) -> Task<'a, Result<Explanation>>;
 
     /// Most objects that one call of [`Change::apply`] takes, 1 at least. Asked before each call.
     fn at_a_time(&self) -> usize;

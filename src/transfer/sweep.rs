@@ -166,7 +166,8 @@ impl Shared {
         let queued = SystemTime::now();
         let batch: Vec<(Met, Absence)> = batch.into_iter().map(|met| self.with_absence(met)).collect();
         // What an earlier run is done with is no more listed than where a folder is listed, in which it is not any more.
-        let meant = batch.iter().filter(|(_, absence)| *absence != Absence::Finished).count();
+        let is_listed = |(met, absence): &&(Met, Absence)| *absence != Absence::Finished && !matches!(met, Met::Filtered(_));
+        let meant = batch.iter().filter(is_listed).count();
         self.progress.listed(u64::try_from(meant).unwrap_or(u64::MAX));
         for (met, absence) in batch {
             match met {
@@ -177,6 +178,7 @@ impl Shared {
                 Met::Subject(subject) if subject.last => intake.last.push((subject, queued)),
                 Met::Subject(subject) => intake.waiting.push_back((subject, queued)),
                 Met::Skipped { name, reason } => self.progress.skipped(&name, None, Course::queued(queued), reason),
+                Met::Filtered(filtered) => self.progress.filtered(filtered),
                 Met::Failed { .. } if absence == Absence::Finished => {}
                 Met::Failed { name, .. } if absence == Absence::Unknown => {
                     self.progress.skipped(&name, None, Course::queued(queued), GONE);

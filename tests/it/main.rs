@@ -14,6 +14,7 @@ mod cli_docs;
 mod cli_download;
 mod cli_errors;
 mod cli_explain;
+mod cli_explain_path;
 mod cli_faults;
 mod cli_hash;
 mod cli_help;

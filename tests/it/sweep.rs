@@ -1,6 +1,7 @@
 //! The engine of changes, with a change in memory: what is done when, what ends it, and that the counts add up.
 
 use blobjet::endpoint::change::{Change, Changed, Met, Subject};
+use blobjet::endpoint::explain::Explanation;
 use blobjet::endpoint::{Facts, Task};
 use blobjet::error::{Error, Kind, Result};
 use blobjet::transfer::progress::{NOT_STARTED, Progress, Snapshot};
@@ -49,6 +50,10 @@ impl Change for Memory {
             }
             if self.broken { Err(Error::new(Kind::GaveUp, "cannot list")) } else { Ok(()) }
         })
+    }
+
+    fn explain<'a>(&'a self, _: &'a str) -> Task<'a, Result<Explanation>> {
+        unreachable!("not asked")
     }
 
     fn at_a_time(&self) -> usize {
