@@ -118,6 +118,12 @@ impl Location {
                 "write https://HOST/CONTAINER/BLOB with one slash before the container",
             ));
         }
+        if query.is_some_and(|query| !query.is_empty() && !looks_like_pairs(query)) {
+            return Err(wrong(
+                "what follows the first ? is no SAS",
+                "write %3F for a ? in a name or pattern; in az:// and dev:// places it is a character like any other",
+            ));
+        }
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let sas = match query {
             None | Some("") => None,
@@ -237,6 +243,14 @@ impl Location {
         }
         SafeUrl::new(&format!("{}://{}{path}", self.scheme.as_str(), self.authority()))
     }
+}
+
+/// Whether a query begins with `NAME=`. The rest of a path with a wildcard in it does not, also with a SAS behind it.
+fn looks_like_pairs(query: &str) -> bool {
+    // A SAS may have a ? of its own, or quotes around it.
+    let first = query.trim_start_matches(['?', '"', '\'', ' ']);
+    let name = first.split('&').next().and_then(|pair| pair.split_once('=')).map(|(name, _)| name);
+    name.is_some_and(|name| !name.contains(['/', '*', '?']))
 }
 
 type Wrong = (&'static str, &'static str);
@@ -387,6 +401,8 @@ mod tests {
             ("https://a.blob.core.windows.net:port/c", "port"),
             ("https://a.blob.core.windows.net/c?restype=container", "cannot use the URL"),
             ("https://a.blob.core.windows.net/c?sig=secret", "cannot use the URL"),
+            ("https://a.blob.core.windows.net/c/s?b/*", "first ? is no SAS"),
+            ("https://a.blob.core.windows.net/c/s?b/*?sv=1&sig=secret", "first ? is no SAS"),
         ] {
             let error = Location::parse(url).unwrap_err();
             assert_eq!(error.kind(), Kind::Usage, "{url}");

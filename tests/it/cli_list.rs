@@ -61,6 +61,7 @@ async fn lists_are_filtered_sorted_and_cut_at_a_level() {
         ("/logs/", &["--depth", "1"], &["logs/*", "logs/1/", "logs/2/"]),
         ("/logs", &[], &all[1..]),
         ("/logs/*/x.gz", &[], &["logs/1/x.gz", "logs/2/x.gz"]),
+        // semantics 94
         ("/logs/%3F/*.txt", &[], &["logs/1/y.txt"]),
         ("/logs/*", &["--depth=1"], &["logs/*", "logs/1/", "logs/2/"]),
         ("/none", &[], &[]),
