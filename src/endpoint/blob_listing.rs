@@ -2,13 +2,13 @@
 //!
 //! One page is one request, and one is enough for what fits a page. Where there is more and requests are to spare, the folders of
 //! that place are asked for and listed beside each other; where folders are small and many, that would take more requests than
-//! it saves, and pages follow one another. What need not be listed is not: the longest literal beginning of a pattern is the
-//! prefix, and folders that can hold nothing taken are left out. Memory holds [`AT_A_TIME`] pages and the names of folders, a
-//! page of them at each level.
+//! it saves, and pages follow one another. Either way, what the first page has is told before anything else is asked for. What
+//! need not be listed is not: the longest literal beginning of a pattern is the prefix, and folders that can hold nothing taken
+//! are left out. Memory holds [`AT_A_TIME`] pages and the names of folders, a page of them at each level.
 //!
 //! A page that cannot be had ends the whole with its error: a listing is never silently short. Blobs that come or go meanwhile
 //! may be in it or not; all others are, once. Where the account has a hierarchical namespace, entries of the folders themselves
-//! come with a listing in pages and not with one by folders [I].
+//! come with a listing in pages, and of one by folders with its first page [I].
 
 use crate::endpoint::Filtered;
 use crate::endpoint::blob_pages::{Job, Piece, Where, Work};

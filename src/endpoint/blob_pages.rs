@@ -10,6 +10,7 @@ use crate::error::{Error, Kind, Result};
 use crate::rest::client::Client;
 use crate::rest::container::{Container, ListOptions};
 use crate::rest::model::{BlobItem, ListEntry, ListPage};
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -68,11 +69,29 @@ pub(super) enum Work {
         prefix: String,
         /// A name that has failed if nothing is there.
         sought: Option<String>,
+        told: Told,
     },
     /// A prefix, page after page.
-    Pages { prefix: String, marker: Option<String>, sought: Option<String> },
+    Pages { prefix: String, marker: Option<String>, sought: Option<String>, told: Told },
     /// What is directly under a prefix, folder by folder.
-    Folders { prefix: String, marker: Option<String> },
+    Folders { prefix: String, marker: Option<String>, told: Told },
+}
+
+/// Names that have been told already, from the page that showed how a place is to be listed. They are kept rather than compared
+/// with the last of them, as no promise is known about how the service orders all of Unicode.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Told(Option<Arc<HashSet<String>>>);
+
+impl Told {
+    fn has(&self, name: &str) -> bool {
+        self.0.as_ref().is_some_and(|names| names.contains(name))
+    }
+
+    /// These, and those of a page.
+    fn and(&self, page: &ListPage) -> Told {
+        let before = self.0.iter().flat_map(|names| names.iter());
+        Told(Some(Arc::new(before.chain(page.blobs().map(|blob| &blob.name)).cloned().collect())))
+    }
 }
 
 /// What has come of it, in the order of names.
@@ -130,7 +149,7 @@ impl Job {
             Where::Matching(pattern) => pattern.beginning(""),
         };
         if self.levels.is_some() {
-            return vec![Work::Folders { prefix, marker: None }];
+            return vec![Work::Folders { prefix, marker: None, told: Told::default() }];
         }
         let roots = match &self.at {
             Where::Under(prefix) if prefix.len() == self.root().len() => self.selection.roots(),
@@ -138,7 +157,7 @@ impl Job {
         };
         // Each brings a name and what is in a folder of that name, between which other names may be.
         if roots.is_empty() || (ordered && roots.len() > 1) {
-            return vec![Work::Place { prefix, sought: None }];
+            return vec![Work::Place { prefix, sought: None, told: Told::default() }];
         }
         roots.iter().map(|root| Work::Named { name: [&prefix, *root].concat(), required: false }).collect()
     }
@@ -172,26 +191,29 @@ impl Job {
         let mut step = Step::default();
         match work {
             Work::Named { name, required } => self.one(name, required, &mut step).await?,
-            Work::Place { prefix, sought } => {
+            Work::Place { prefix, sought, told } => {
                 let page = self.page(&prefix, None, None).await?;
                 if page.next_marker.is_some() && !crowded && self.splits(&prefix, &page) {
-                    step.work(Work::Folders { prefix, marker: None });
+                    // Whoever waits has something to do while the folders are asked for.
+                    let both = told.and(&page);
+                    step.batch(self.all_taken(page, &told));
+                    step.work(Work::Folders { prefix, marker: None, told: both });
                 } else {
-                    self.flat(prefix, page, sought, &mut step);
+                    self.flat(prefix, page, sought, told, &mut step);
                 }
             }
-            Work::Pages { prefix, marker, sought } => {
+            Work::Pages { prefix, marker, sought, told } => {
                 let page = self.page(&prefix, marker, None).await?;
-                self.flat(prefix, page, sought, &mut step);
+                self.flat(prefix, page, sought, told, &mut step);
             }
-            Work::Folders { prefix, marker } => {
+            Work::Folders { prefix, marker, told } => {
                 let is_first = marker.is_none();
                 let page = self.page(&prefix, marker, Some("/")).await?;
                 let many = page.next_marker.is_some() || page.prefixes().filter(|folder| self.enters(folder)).count() > MANY;
                 if is_first && many && self.levels.is_none() {
-                    step.work(Work::Pages { prefix, marker: None, sought: None });
+                    step.work(Work::Pages { prefix, marker: None, sought: None, told });
                 } else {
-                    self.by_folders(prefix, page, &mut step);
+                    self.by_folders(prefix, page, told, &mut step);
                 }
             }
         }
@@ -220,7 +242,7 @@ impl Job {
         step.batch(batch);
         let sought = (required && !found).then(|| name.clone());
         if marker.is_some() && self.levels.is_none() {
-            step.work(Work::Place { prefix: folder, sought });
+            step.work(Work::Place { prefix: folder, sought, told: Told::default() });
         } else {
             step.missing(sought);
         }
@@ -280,19 +302,27 @@ impl Job {
         }
     }
 
-    fn flat(&self, prefix: String, page: ListPage, sought: Option<String>, step: &mut Step) {
+    fn flat(&self, prefix: String, mut page: ListPage, sought: Option<String>, told: Told, step: &mut Step) {
         let sought = sought.filter(|_| page.entries.is_empty());
-        step.batch(blobs(page.entries).filter_map(|blob| self.taken(blob)).collect());
-        match page.next_marker {
-            Some(marker) => step.work(Work::Pages { prefix, marker: Some(marker), sought }),
+        let marker = page.next_marker.take();
+        step.batch(self.all_taken(page, &told));
+        match marker {
+            Some(marker) => step.work(Work::Pages { prefix, marker: Some(marker), sought, told }),
             None => step.missing(sought),
         }
     }
 
-    fn by_folders(&self, prefix: String, page: ListPage, step: &mut Step) {
+    /// What is taken of a page, but for what has been told.
+    fn all_taken(&self, page: ListPage, told: &Told) -> Vec<Listed> {
+        let new = blobs(page.entries).filter(|blob| !told.has(&blob.name));
+        new.filter_map(|blob| self.taken(blob)).collect()
+    }
+
+    fn by_folders(&self, prefix: String, page: ListPage, told: Told, step: &mut Step) {
         let mut batch = Vec::new();
         for entry in page.entries {
             match entry {
+                ListEntry::Blob(blob) if told.has(&blob.name) => {}
                 ListEntry::Blob(blob) => batch.extend(self.taken(blob)),
                 ListEntry::Prefix(folder) if self.enters(&folder) => {
                     step.batch(std::mem::take(&mut batch));
@@ -301,16 +331,16 @@ impl Job {
                         Where::Matching(pattern) => pattern.beginning(&folder),
                     };
                     step.work(match self.levels {
-                        None => Work::Place { prefix, sought: None },
-                        Some(_) => Work::Folders { prefix, marker: None },
+                        None => Work::Place { prefix, sought: None, told: told.clone() },
+                        Some(_) => Work::Folders { prefix, marker: None, told: told.clone() },
                     });
                 }
-                ListEntry::Prefix(folder) => batch.extend(self.told(folder)),
+                ListEntry::Prefix(folder) => batch.extend(self.as_folder(folder)),
             }
         }
         step.batch(batch);
         if let Some(marker) = page.next_marker {
-            step.work(Work::Folders { prefix, marker: Some(marker) });
+            step.work(Work::Folders { prefix, marker: Some(marker), told });
         }
     }
 
@@ -329,7 +359,7 @@ impl Job {
     }
 
     /// A folder as it is told where it is not looked into.
-    fn told(&self, name: String) -> Option<Listed> {
+    fn as_folder(&self, name: String) -> Option<Listed> {
         let relative = self.relative(name.strip_suffix('/').unwrap_or(&name))?;
         if !self.selection.may_hold(relative) {
             self.left_out.folders.fetch_add(1, Relaxed);

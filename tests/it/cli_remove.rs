@@ -1,13 +1,13 @@
 //! `blobjet remove` and `blobjet undelete`: what goes, what stays, what is said, and how it is gone on with.
 
 use crate::cli_support::{Ran, World};
-use crate::script::{Script, answer, refusal};
+use crate::script::{Reply, Script, answer, refusal};
 use crate::world::{CONTAINER, World as Service};
 use blobjet::attributes::Attributes;
 use blobjet::rest::blob::{Blob, DeleteSnapshots};
 use blobjet::rest::model::{BlobItem, ListEntry, ListPage};
-use std::sync::Mutex;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 /// A service with these blobs, and the program with its key.
@@ -118,42 +118,69 @@ async fn a_container_needs_to_be_meant() {
     assert!(ran.code == 3 && ran.stderr.contains("there is no container"), "{ran:?}");
 }
 
-/// semantics 60: the second page of the listing is not answered before a delete has come.
+/// semantics 60: after the first page nothing of the listing is answered before a delete has come; whether pages follow one another
+/// or the folders are listed beside each other, and each blob is met once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn deleting_begins_while_the_listing_goes_on() {
-    let (deleted, seen) = mpsc::channel();
-    let seen = Mutex::new(seen);
-    let page = |names: std::ops::Range<u32>, marker: Option<&str>| {
-        let entries = names.map(|i| ListEntry::Blob(BlobItem { name: format!("d/{i:05}"), ..BlobItem::default() })).collect();
-        ListPage { entries, next_marker: marker.map(str::to_owned), ..ListPage::default() }.to_xml()
+    let blobs = |names: Vec<String>, next: bool| {
+        let entries = names.into_iter().map(|name| ListEntry::Blob(BlobItem { name, ..BlobItem::default() })).collect();
+        ListPage { entries, next_marker: next.then(|| "next".to_owned()), ..ListPage::default() }.to_xml()
     };
-    let script = Script::start(move |_, request| {
-        let target = &request.target;
-        if target.contains("comp=batch") {
-            let _ = deleted.send(());
-            let body = String::from_utf8(request.body.clone()).unwrap();
-            let ids = body.lines().filter_map(|line| line.strip_prefix("Content-ID: "));
-            let parts: String = ids
-                .map(|id| format!("--r\r\nContent-Type: application/http\r\nContent-ID: {id}\r\n\r\nHTTP/1.1 202 Accepted\r\nx-ms-request-id: p\r\n\r\n"))
-                .collect();
-            return answer(202, "Content-Type: multipart/mixed; boundary=r", &format!("{parts}--r--"));
-        }
-        match (request.method.as_str(), target.contains("marker=next")) {
-            ("GET", false) if target.contains("delimiter") => answer(200, "", &page(0..5000, None)),
-            ("GET", false) => answer(200, "", &page(0..5000, Some("next"))),
-            ("GET", true) => {
-                // So long only where it never comes.
-                let came = tokio::task::block_in_place(|| seen.lock().unwrap().recv_timeout(Duration::from_secs(60)));
-                if came.is_ok() { answer(200, "", &page(5000..6000, None)) } else { refusal(400, "NothingDeleted") }
+    let in_folder = |i: u32| format!("d/{}/{i:05}", i / 1000);
+    let flat = move |target: &str| match (target.contains("marker=next"), target.contains("delimiter=")) {
+        (true, _) => blobs((5000..10_000).map(|i| format!("d/{i:05}")).collect(), false),
+        (false, _) => blobs((0..5000).map(|i| format!("d/{i:05}")).collect(), true),
+    };
+    let folders = move |target: &str| {
+        let one = (0..10).find(|k| target.contains(&format!("prefix=d%2F{k}%2F")));
+        match one {
+            Some(k) => blobs((k * 1000..k * 1000 + 1000).map(in_folder).collect(), false),
+            None if target.contains("delimiter=") => {
+                let entries = (0..10).map(|k| ListEntry::Prefix(format!("d/{k}/"))).collect();
+                ListPage { entries, ..ListPage::default() }.to_xml()
             }
-            _ => refusal(404, "BlobNotFound"),
+            None => blobs((0..5000).map(in_folder).collect(), true),
         }
-    })
-    .await;
-    let world = World::new();
-    let url = format!("http://{}/devstoreaccount1/box/d", script.address);
-    let ran = world.run(&["remove", &url, "--recursive", "--output-type=json"]);
-    assert_eq!((ran.code, counts(&summary(&ran))[1]), (0, counts(&summary(&ran))[0]), "{ran:?}");
+    };
+    type Listing = Box<dyn Fn(&str) -> String + Send + Sync>;
+    for (shape, listing) in [("flat", Box::new(flat) as Listing), ("folders", Box::new(folders))] {
+        let (deleted, lists) = ((Mutex::new(false), Condvar::new()), AtomicUsize::new(0));
+        let script = Script::start(move |_, request| {
+            let target = &request.target;
+            if target.contains("comp=batch") {
+                *deleted.0.lock().unwrap() = true;
+                deleted.1.notify_all();
+                return all_deleted(&request.body);
+            }
+            if request.method != "GET" {
+                return refusal(404, "BlobNotFound");
+            }
+            if lists.fetch_add(1, Ordering::SeqCst) > 0 {
+                let none = deleted.0.lock().unwrap();
+                // So long only where it never comes.
+                let wait = || deleted.1.wait_timeout_while(none, Duration::from_secs(60), |done| !*done).unwrap().1.timed_out();
+                if tokio::task::block_in_place(wait) {
+                    return refusal(400, "NothingDeleted");
+                }
+            }
+            answer(200, "", &listing(target))
+        })
+        .await;
+        let world = World::new();
+        let url = format!("http://{}/devstoreaccount1/box/d", script.address);
+        let ran = world.run(&["remove", &url, "--recursive", "--output-type=json"]);
+        assert_eq!((ran.code, counts(&summary(&ran))), (0, [10_000, 10_000, 0, 0]), "{shape}: {ran:?}");
+    }
+}
+
+/// The answer to a batch of deletes that all went well.
+fn all_deleted(body: &[u8]) -> Reply {
+    let body = String::from_utf8(body.to_vec()).unwrap();
+    let ids = body.lines().filter_map(|line| line.strip_prefix("Content-ID: "));
+    let parts: String = ids
+        .map(|id| format!("--r\r\nContent-Type: application/http\r\nContent-ID: {id}\r\n\r\nHTTP/1.1 202 Accepted\r\nx-ms-request-id: p\r\n\r\n"))
+        .collect();
+    answer(202, "Content-Type: multipart/mixed; boundary=r", &format!("{parts}--r--"))
 }
 
 /// Where the service does not take batches, blobs are deleted one by one.
