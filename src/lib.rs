@@ -11,13 +11,14 @@
 //!
 //! emulator     a Blob service to try all of this on              shares `rest::model` and the strings to sign
 //!
-//! error units chunks crc64 secret attributes                     vocabulary: imports nothing of ours
+//! error units chunks crc64 ciphers secret attributes                     vocabulary: imports nothing of ours
 //! ```
 //!
 //! Arrows point one way; `tests/it/layers.rs` checks them. One block's journey is told in `docs/architecture.md`.
 
 pub mod attributes;
 pub mod chunks;
+mod ciphers;
 pub mod cli;
 mod crc64;
 pub mod emulator;

@@ -3,12 +3,12 @@
 //! Clients trust the authority ([`Identity::authority_pem`]); its key is forgotten as soon as it has signed, and neither key
 //! is ever written anywhere.
 
+use crate::ciphers;
 use crate::{Error, Kind, Result};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 /// What the certificate is for: every name of this machine by which a client may reach a loopback port.
@@ -41,10 +41,8 @@ impl Identity {
         certificate.use_authority_key_identifier_extension = true;
         let certificate = certificate.signed_by(&key, &Issuer::new(authority, authority_key)).map_err(failed)?;
 
-        let mut provider = aws_lc_rs::default_provider();
-        provider.cipher_suites.sort_by_key(|suite| !format!("{:?}", suite.suite()).contains("AES_128_GCM"));
         let broken = |e| Error::new(Kind::Local, "cannot set up TLS").with_source(e);
-        let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ciphers::provider()))
             .with_safe_default_protocol_versions()
             .map_err(broken)?
             .with_no_client_auth()

@@ -3,6 +3,7 @@
 //! Proxies come from `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` as curl reads them, with user and password
 //! percent-decoded; this machine is never reached through a proxy.
 
+use crate::ciphers;
 use crate::error::{Error, Kind, Result};
 use crate::rest::location::{Location, Scheme};
 use crate::rest::queued;
@@ -20,7 +21,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, crypto::aws_lc_rs, pki_types::ServerName};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, pki_types::ServerName};
 
 /// Name, TCP, proxy and TLS together may take this long.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -366,11 +367,8 @@ fn proxy_for(location: &Location, proxies: &Proxies) -> Result<Option<Intercept>
     }
 }
 
-/// AES-128-GCM first: the fastest on machines with AES instructions, and the service takes it.
 fn tls_config() -> Result<Arc<ClientConfig>> {
-    let mut provider = aws_lc_rs::default_provider();
-    provider.cipher_suites.sort_by_key(|suite| !format!("{:?}", suite.suite()).contains("AES_128_GCM"));
-    let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ciphers::provider()))
         .with_safe_default_protocol_versions()
         .map_err(|e| Error::new(Kind::Usage, "cannot set up TLS").with_source(e))?
         .with_root_certificates(trusted_roots()?)
@@ -424,12 +422,5 @@ mod tests {
         assert_eq!(secure.proxy.unwrap().basic_auth().unwrap(), "Basic dXNAZXI6cDp3");
         let error = connector("http://a.blob.outside.test/c", &Proxies::new("socks5://p:1", "", "")).err().unwrap();
         assert_eq!(error.kind(), Kind::Usage);
-    }
-
-    #[test]
-    fn aes_128_gcm_is_offered_first() {
-        let config = tls_config().unwrap();
-        let first = config.crypto_provider().cipher_suites[0].suite();
-        assert_eq!(first, rustls::CipherSuite::TLS13_AES_128_GCM_SHA256);
     }
 }
