@@ -11,7 +11,7 @@
 //!
 //! emulator     a Blob service to try all of this on              shares `rest::model` and the strings to sign
 //!
-//! error units chunks crc64 ciphers secret attributes                     vocabulary: imports nothing of ours
+//! error units chunks crc64 md5_lanes ciphers secret attributes                     vocabulary: imports nothing of ours
 //! ```
 //!
 //! Arrows point one way; `tests/it/layers.rs` checks them. One block's journey is told in `docs/architecture.md`.
@@ -24,6 +24,7 @@ mod crc64;
 pub mod emulator;
 pub mod endpoint;
 pub mod error;
+mod md5_lanes;
 pub mod rest;
 pub mod secret;
 pub mod transfer;

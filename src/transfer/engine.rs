@@ -14,7 +14,7 @@ use crate::transfer::block_id::{Fingerprint, Trust, Writer};
 use crate::transfer::budget::Budget;
 use crate::transfer::journal::{FINISHED_EARLIER, Finished};
 use crate::transfer::lanes::{Lanes, Load, broken};
-use crate::transfer::md5;
+use crate::transfer::md5_queue::Md5Queue;
 use crate::transfer::object::{Cut, Object, cause};
 use crate::transfer::overwrite::{Gate, Look, Prompt, Written};
 use crate::transfer::plan::{OnChange, Plan, Tuning, plan, smaller_block};
@@ -78,6 +78,7 @@ pub(super) struct Shared {
     pub(super) load: Load,
     pub(super) queue: Queue,
     pub(super) asking: Asking,
+    md5: Md5Queue,
     /// Largest object to send in one request; lowered for good when the sink refuses one as too large.
     whole_limit: AtomicU64,
 }
@@ -102,6 +103,7 @@ pub async fn run(job: Job, progress: Arc<Progress>, stop: Stop) -> Result<Summar
         queue: Queue::default(),
         load: Load::default(),
         asking: Asking::default(),
+        md5: Md5Queue::default(),
         stop: stop.clone(),
         progress,
         job,
@@ -327,7 +329,7 @@ impl Shared {
         let _permit = self.budget.acquire(len).await;
         let data = reader.read(0, len).await?;
         let content_md5 = match self.job.tuning.put_md5 {
-            true => Some(md5::of(&data).await?),
+            true => Some(self.md5.digest(&data).await?),
             false => None,
         };
         let payload = Payload { crc64: data.crc64(), data };

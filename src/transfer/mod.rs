@@ -12,6 +12,7 @@ pub mod engine;
 pub mod journal;
 mod lanes;
 mod md5;
+mod md5_queue;
 mod object;
 pub mod overwrite;
 pub mod plan;
