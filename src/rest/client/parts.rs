@@ -1,7 +1,8 @@
 //! What a batch needs of the client: its parts signed one by one, their answers judged as whole answers are, and the same
 //! patience with what may heal.
 
-use super::{Client, Op, X_MS_DATE, push_target};
+use super::dress::{X_MS_DATE, push_target};
+use super::{Client, Op};
 use crate::error::{Attempts, Error, Kind, Result};
 use crate::rest::answer::{self, Asked, Verdict};
 use crate::rest::auth::Head;
