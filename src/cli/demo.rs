@@ -234,7 +234,7 @@ const STEPS: &[Step] = &[
         title: "Interrupt an upload",
         text: "64 MiB, slowed down so that there is time: a third of the way Ctrl-C is pressed for you. What is on its way\n\
                still arrives, and the blocks stay at the service.",
-        shown: &["blobjet copy large.bin dev://demo --cap-mbps 200 --block-size-mb 4        ... and Ctrl-C"],
+        shown: &["blobjet copy large.bin dev://demo --cap-mbps 200 --concurrency 2 --block-size-mb 4   ... and Ctrl-C"],
         act: interrupt,
     },
     Step {
@@ -325,7 +325,8 @@ fn prepare(folder: &Path) -> Result<()> {
 /// Starts the upload and presses Ctrl-C once a third of it is there.
 fn interrupt(stage: &Stage) -> Result<()> {
     let before = size(&stage.state());
-    let args = ["copy", "large.bin", "dev://demo", "--cap-mbps", "200", "--block-size-mb", "4"];
+    // With few blocks at a time: what is under way still arrives, and is not to be all that is left.
+    let args = ["copy", "large.bin", "dev://demo", "--cap-mbps", "200", "--concurrency", "2", "--block-size-mb", "4"];
     let mut child = stage.start(&args, Stdio::inherit())?;
     while child.try_wait().map_err(|e| local("cannot look after a command", e))?.is_none() {
         if size(&stage.state()).saturating_sub(before) >= INTERRUPTED_AT {

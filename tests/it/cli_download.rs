@@ -1,10 +1,10 @@
 //! `copy` from blobs, as it is run.
 
-use crate::cli_support::World;
+use crate::cli_support::{World, emulator};
 use crate::double::pattern;
 use crate::world::{CONTAINER, World as Service};
-use std::io::Read as _;
-use std::process::Stdio;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 const MIB: usize = 1 << 20;
@@ -194,4 +194,37 @@ async fn a_resumed_job_fetches_again_what_is_not_as_it_was() {
         let job = world.run(&["jobs", "show", id, "--output-type=json"]).json().remove(0);
         assert_eq!((&job["done"], &job["skipped"]), (&5.into(), &0.into()), "{job}");
     }
+}
+
+/// What is kept of a download is told as it is, and is taken over.
+// semantics 23, 73
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_download_tells_what_is_kept_of_it() {
+    let mut world = World::new();
+    let emulator = emulator().await;
+    world.know(&emulator);
+    world.write("large", pattern(2 * MIB));
+    let url = format!("{}/box", emulator.url());
+    assert_eq!(world.run(&["copy", "large", &url, "--create-container"]).code, 0);
+    let hangs = emulator.fault("op=GetBlob,after=3,hang".parse().unwrap());
+    let blob = format!("{url}/large");
+    let args = ["copy", &blob, "out/large", "--block-size-mb", "0.25", "--concurrency", "2", "--output-type", "json"];
+    let mut child = world.command(&args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let id = child.id().to_string();
+    let interrupt = || assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    lines.find(|line| line.contains("\"bytes_done\":786432,")).unwrap();
+    interrupt();
+    lines.find(|line| line.contains("stopping")).unwrap();
+    interrupt();
+    let said = lines.find(|line| line.contains("interrupted: ")).unwrap();
+    assert!(said.contains("what has come of large ones is kept beside them and not fetched again"), "{said}");
+    assert!(lines.last().unwrap().contains("\"Cancelled\""));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!world.path().join("out/large").exists());
+
+    hangs.remove();
+    let ran = world.run(&args[..args.len() - 2]);
+    assert!(ran.code == 0 && ran.stdout.contains("in 3 blocks were there from an earlier try and not fetched again"), "{ran:?}");
+    assert!(std::fs::read(world.path().join("out/large")).unwrap() == pattern(2 * MIB));
 }
