@@ -249,16 +249,6 @@ impl Settings {
         }
     }
 
-    /// The metadata that mark a blob as a folder, where one that is to have others has them. Who may only write is not told, and
-    /// sets what was given.
-    async fn mark(&self, blob: &Blob<'_>) -> Result<Option<(String, String)>> {
-        let there = match blob.get_properties().await {
-            Err(error) if error.kind() == Kind::AccessRefused => None,
-            there => there?,
-        };
-        Ok(there.as_ref().and_then(folder_mark))
-    }
-
     /// What is set on a blob comes in this order: what the archive bars before the tier.
     async fn set(&self, blob: &Blob<'_>) -> Result<(Option<SystemTime>, Tiering)> {
         let mut changed = None;
@@ -276,6 +266,15 @@ impl Settings {
             None => Tiering::Done,
         };
         Ok((changed, tiering))
+    }
+}
+
+/// What marks a blob as a folder, if it is one. A credential that may not read is told nothing.
+async fn mark_on(blob: &Blob<'_>) -> Result<Option<(String, String)>> {
+    match blob.get_properties().await {
+        Ok(there) => Ok(there.as_ref().and_then(folder_mark)),
+        Err(error) if error.kind() == Kind::AccessRefused => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -326,7 +325,7 @@ impl Change for Setting {
                     // Of blobs that were listed it is known what they are.
                     if of.blobs.subjects.one().is_some()
                         && what.metadata.is_some()
-                        && let Some(mark) = of.what.mark(&blob).await?
+                        && let Some(mark) = mark_on(&blob).await?
                     {
                         what.to_mut().keep(mark);
                     }
