@@ -66,16 +66,19 @@ impl ListPage {
     /// # Errors
     /// Where it is not one, or an entry has no name.
     pub fn parse(document: &[u8]) -> Result<ListPage, XmlError> {
-        let root = Node::parse(document, "EnumerationResults")?;
-        let blobs = root.child("Blobs").ok_or_else(|| XmlError::Unexpected("there is no Blobs element".to_owned()))?;
-        let mut entries = Vec::with_capacity(blobs.children.len());
-        for node in &blobs.children {
+        let mut entries = Vec::new();
+        let root = Node::parse_sifting(document, "EnumerationResults", |around, node| {
+            if !matches!(around, [_, blobs] if blobs.name == "Blobs") {
+                return Ok(Some(node));
+            }
             match &*node.name {
-                "Blob" => entries.push(ListEntry::Blob(read_blob(node)?)),
-                "BlobPrefix" => entries.push(ListEntry::Prefix(read_name(node)?)),
+                "Blob" => entries.push(ListEntry::Blob(read_blob(&node)?)),
+                "BlobPrefix" => entries.push(ListEntry::Prefix(read_name(&node)?)),
                 _ => {}
             }
-        }
+            Ok(None)
+        })?;
+        root.child("Blobs").ok_or_else(|| XmlError::Unexpected("there is no Blobs element".to_owned()))?;
         Ok(ListPage {
             service_endpoint: root.attribute("ServiceEndpoint").unwrap_or_default().to_owned(),
             container_name: root.attribute("ContainerName").unwrap_or_default().to_owned(),

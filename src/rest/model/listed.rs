@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 /// The `Properties` of a listed thing: every element in its order, also the empty ones and those of versions to come.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Properties(Vec<(Cow<'static, str>, String)>);
+pub struct Properties(Vec<(Cow<'static, str>, Cow<'static, str>)>);
 
 /// Names the service writes, so that a page of 5000 entries does not hold each of them 5000 times.
 const KNOWN: &[&str] = &[
@@ -49,20 +49,24 @@ const KNOWN: &[&str] = &[
     "x-ms-blob-sequence-number",
 ];
 
+/// Values that most entries have, for the same reason.
+const COMMON: &[&str] =
+    &["Archive", "BlockBlob", "Cold", "Cool", "Hot", "application/octet-stream", "available", "false", "true", "unlocked"];
+
 impl Properties {
     /// Appends one; an empty value becomes an empty element.
     pub fn push(&mut self, name: impl Into<Cow<'static, str>>, value: impl Into<String>) {
-        self.0.push((name.into(), value.into()));
+        self.0.push((name.into(), Cow::Owned(value.into())));
     }
 
     /// A property's value; `None` where it is absent or empty.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(n, v)| n == name && !v.is_empty()).map(|(_, v)| v.as_str())
+        self.0.iter().find(|(n, v)| n == name && !v.is_empty()).map(|(_, v)| &**v)
     }
 
     /// All of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(n, v)| (&**n, v.as_str()))
+        self.0.iter().map(|(n, v)| (&**n, &**v))
     }
 
     /// ETag without quotes.
@@ -82,11 +86,11 @@ impl Properties {
 
     pub(super) fn read(node: Option<&Node<'_>>) -> Properties {
         let read = |child: &Node<'_>| {
-            let name = match KNOWN.binary_search(&&*child.name) {
-                Ok(i) => Cow::Borrowed(KNOWN[i]),
-                Err(_) => Cow::Owned(child.name.clone().into_owned()),
+            let shared = |table: &[&'static str], text: &Cow<'_, str>| match table.binary_search(&&**text) {
+                Ok(i) => Cow::Borrowed(table[i]),
+                Err(_) => Cow::Owned(text.clone().into_owned()),
             };
-            (name, child.text.clone().into_owned())
+            (shared(KNOWN, &child.name), shared(COMMON, &child.text))
         };
         Properties(node.map(|n| n.children.iter().map(read).collect()).unwrap_or_default())
     }
@@ -129,8 +133,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_names_are_sorted() {
-        assert!(KNOWN.is_sorted());
+    fn known_names_and_values_are_sorted() {
+        assert!(KNOWN.is_sorted() && COMMON.is_sorted());
     }
 
     #[test]

@@ -49,11 +49,27 @@ impl<'a> Node<'a> {
     /// # Errors
     /// As [`XmlError`] says.
     pub fn parse(document: &'a [u8], root: &str) -> Result<Node<'a>, XmlError> {
-        let node = Node::parse_any(document)?;
+        Node::parse_sifting(document, root, |_, node| Ok(Some(node)))
+    }
+
+    /// [`Node::parse`], where each element is shown to `sift` as it ends, behind those it lies in, the root first: what comes back
+    /// becomes part of the tree. So a long list need not be in memory as a tree of all its entries.
+    ///
+    /// # Errors
+    /// As [`XmlError`] says, and those of `sift`.
+    pub fn parse_sifting(
+        document: &'a [u8],
+        root: &str,
+        sift: impl FnMut(&[Node<'a>], Node<'a>) -> Result<Option<Node<'a>>, XmlError>,
+    ) -> Result<Node<'a>, XmlError> {
+        let node = Node::parse_any(document, sift)?;
         if node.name == root { Ok(node) } else { Err(XmlError::Unexpected(format!("the root is {} and not {root}", node.name))) }
     }
 
-    fn parse_any(document: &'a [u8]) -> Result<Node<'a>, XmlError> {
+    fn parse_any(
+        document: &'a [u8],
+        mut sift: impl FnMut(&[Node<'a>], Node<'a>) -> Result<Option<Node<'a>>, XmlError>,
+    ) -> Result<Node<'a>, XmlError> {
         let text = std::str::from_utf8(document).map_err(|_| XmlError::NotUtf8)?;
         let text = text.strip_prefix(BOM).unwrap_or(text);
         let mut reader = Reader::from_str(text);
@@ -64,13 +80,13 @@ impl<'a> Node<'a> {
                     if open.len() == MAX_DEPTH {
                         return Err(XmlError::Unexpected("it is nested too deeply".to_owned()));
                     }
-                    open.push(Node::begin(&start)?);
+                    open.push(Node::begin(&start, text)?);
                     None
                 }
-                Event::Empty(start) => Some(Node::begin(&start)?),
+                Event::Empty(start) => Some(Node::begin(&start, text)?),
                 Event::End(_) => open.pop(),
-                Event::Text(text) => {
-                    push_text(&mut open, text.xml10_content());
+                Event::Text(piece) => {
+                    push_text(&mut open, piece.xml10_content());
                     None
                 }
                 Event::CData(data) => {
@@ -92,23 +108,25 @@ impl<'a> Node<'a> {
                 // Declarations, comments and the like carry nothing.
                 _ => None,
             };
-            if let Some(node) = closed {
-                match open.last_mut() {
-                    Some(parent) => parent.children.push(node),
-                    None => return Ok(node),
-                }
+            let Some(node) = closed else { continue };
+            if open.is_empty() {
+                return Ok(node);
+            }
+            let kept = sift(&open, node)?;
+            if let (Some(node), Some(parent)) = (kept, open.last_mut()) {
+                parent.children.push(node);
             }
         }
     }
 
-    fn begin(start: &BytesStart<'a>) -> Result<Node<'a>, XmlError> {
+    fn begin(start: &BytesStart<'a>, document: &'a str) -> Result<Node<'a>, XmlError> {
         let mut attributes = Vec::new();
         for attribute in start.attributes() {
             let attribute = attribute.map_err(quick_xml::Error::from)?;
             let value = attribute.normalized_value(quick_xml::XmlVersion::Implicit1_0)?;
             attributes.push((attribute.key.as_ref().to_owned(), value.into_owned()));
         }
-        Ok(Node { name: Cow::Owned(start.name().as_ref().to_owned()), attributes, ..Node::default() })
+        Ok(Node { name: borrowed(start.name().as_ref(), document), attributes, ..Node::default() })
     }
 
     /// First child of this name.
@@ -130,6 +148,13 @@ impl<'a> Node<'a> {
     pub fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
     }
+}
+
+/// A name as the part of the document that it is, which the reader's types do not tell: a list has some twenty for each entry.
+fn borrowed<'a>(name: &str, document: &'a str) -> Cow<'a, str> {
+    let at = name.as_ptr().addr().wrapping_sub(document.as_ptr().addr());
+    let part = at.checked_add(name.len()).and_then(|end| document.get(at..end));
+    part.filter(|part| *part == name).map_or_else(|| Cow::Owned(name.to_owned()), Cow::Borrowed)
 }
 
 fn push_text<'a>(open: &mut [Node<'a>], text: Cow<'a, str>) {
@@ -205,6 +230,25 @@ mod tests {
         assert_eq!(node.text, "a&b€<c>\nd");
         assert_eq!(node.attribute("a"), Some("<A"));
         assert_eq!(node.children.len(), 1);
+    }
+
+    #[test]
+    fn what_is_sifted_out_is_no_part_of_the_tree() {
+        let document = b"<r><l><e>1</e><l><e>2</e></l><e>3</e></l><e>4</e></r>";
+        let mut taken = Vec::new();
+        let tree = Node::parse_sifting(document, "r", |around, node| {
+            if node.name != "e" || !matches!(around, [_, list] if list.name == "l") {
+                return Ok(Some(node));
+            }
+            taken.push(node.text.into_owned());
+            Ok(None)
+        });
+        let tree = tree.unwrap();
+        assert_eq!(taken, ["1", "3"]);
+        assert_eq!(tree.children.iter().map(|node| &*node.name).collect::<Vec<_>>(), ["l", "e"]);
+        assert_eq!(tree.children[0].children[0].children[0].text, "2");
+        assert!(Node::parse_sifting(document, "r", |_, _| Err(XmlError::NotUtf8)).is_err());
+        assert!(matches!(&tree.name, Cow::Borrowed("r")));
     }
 
     #[test]
