@@ -162,7 +162,7 @@ impl BlobSource {
             return;
         }
         let target = self.target(target, known.as_ref(), &[Unpacked::All]);
-        let item = Item { known: known.map(Box::new), ..Item::new(blob, target) };
+        let item = Item { known: known.map(Arc::new), ..Item::new(blob, target) };
         let _ = out.send(vec![Found::Item(item)]).await;
     }
 
@@ -261,7 +261,7 @@ impl BlobSource {
             let text = format!("cannot write {relative}: {earlier} is a blob as well, and becomes a file");
             return self.collides(&blob.name, text);
         }
-        let known = known(&blob).map(Box::new);
+        let known = known(&blob).map(Arc::new);
         let target = self.target(&relative, known.as_deref(), &[Unpacked::All, Unpacked::Listed]);
         if self.unpacked != Unpacked::No && !names.insert(local_name::hash(target)) {
             return self.collides(&blob.name, format!("cannot write {target}: another blob becomes that file"));
@@ -274,10 +274,10 @@ impl BlobSource {
     ///
     /// # Errors
     /// `SourceNotFound` where it is not there, and those of the request.
-    pub async fn known(&self, item: &Item) -> Result<Known> {
+    pub async fn known(&self, item: &Item) -> Result<Arc<Known>> {
         match &item.known {
-            Some(known) => Ok((**known).clone()),
-            None => self.existing(&item.source).await,
+            Some(known) => Ok(Arc::clone(known)),
+            None => self.existing(&item.source).await.map(Arc::new),
         }
     }
 
@@ -430,7 +430,7 @@ struct BlobReader {
     client: Client,
     container: Arc<str>,
     name: String,
-    known: Known,
+    known: Arc<Known>,
 }
 
 impl BlobReader {

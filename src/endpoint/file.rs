@@ -144,7 +144,7 @@ impl Source for FileSource {
                 // One file needs no thread.
                 let found = if takes_one(&self.selection, path) {
                     let known = match self.rules.ordered.then(|| patiently_here(|| std::fs::metadata(path))) {
-                        Some(looked_at) => Some(Box::new(Known::of_file(&looked_at.map_err(|e| unreadable(path, e))?))),
+                        Some(looked_at) => Some(Arc::new(Known::of_file(&looked_at.map_err(|e| unreadable(path, e))?))),
                         None => None,
                     };
                     Found::Item(Item { known, ..Item::new(path.clone(), target.clone()) })

@@ -51,6 +51,7 @@ use crate::rest::from_url::Link;
 use bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::sync::mpsc;
 
@@ -65,7 +66,7 @@ pub struct Item {
     /// Name at the destination, raw (not percent-encoded), `/`-separated.
     pub target: String,
     /// What the listing told of it already, so that opening it need not ask again.
-    pub known: Option<Box<Known>>,
+    pub known: Option<Arc<Known>>,
 }
 
 impl Item {

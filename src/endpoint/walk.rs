@@ -240,7 +240,7 @@ impl Walk {
             };
             match looked_at {
                 Ok(metadata) if self.selection.takes_facts(Some(metadata.len()), metadata.modified().ok()).is_taken() => {
-                    known = self.rules.ordered.then(|| Box::new(Known::of_file(&metadata)));
+                    known = self.rules.ordered.then(|| Arc::new(Known::of_file(&metadata)));
                 }
                 Ok(_) => return self.filtered(NOT_TAKEN),
                 Err(error) => {

@@ -392,7 +392,7 @@ mod tests {
     fn side(names: &[&str], end: Result<()>) -> Side {
         let found = names.iter().map(|name| match name.strip_prefix('!') {
             Some(name) => Found::Failed { name: name.to_owned(), error: Error::new(Kind::SourceUnreadable, "closed") },
-            None => Found::Item(Item { known: Some(Box::new(known(1, None))), ..Item::new(*name, *name) }),
+            None => Found::Item(Item { known: Some(std::sync::Arc::new(known(1, None))), ..Item::new(*name, *name) }),
         });
         Side { source: Arc::new(Given(std::sync::Mutex::new(found.collect()), end)), reads: true }
     }
