@@ -4,12 +4,12 @@ use crate::attributes::Replace;
 use crate::endpoint::file_sink::unwritable;
 use crate::endpoint::name::shown;
 use crate::endpoint::posix::Posix;
-use crate::endpoint::{Reader, unpacked};
+use crate::endpoint::{Reader, nameless, unpacked};
 use crate::error::{Error, Kind, Result};
 use rustix::fs::{RenameFlags, renameat_with};
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::fs::{self, File, FileTimes};
+use std::fs::{self, File, FileTimes, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -49,8 +49,12 @@ pub type Tell = dyn Fn(&str) + Send + Sync;
 /// A file that is whole and not yet under its name.
 pub(super) struct Arrival<'a> {
     pub(super) file: &'a File,
+    /// The name it has, or, where it is [`nameless`], one it can have meanwhile.
     pub(super) temporary: &'a Path,
+    pub(super) nameless: bool,
     pub(super) path: &'a Path,
+    /// The file that is there and will be replaced.
+    pub(super) there: Option<&'a Metadata>,
     pub(super) reader: &'a dyn Reader,
     /// MD5 of what has come, where one is expected.
     pub(super) found: Option<[u8; 16]>,
@@ -83,14 +87,31 @@ impl Handling {
     /// what is there, `Local` for what the filesystem refuses.
     pub(super) fn arrive(&self, arrival: Arrival<'_>, replace: Replace) -> Result<()> {
         self.check_md5(&arrival)?;
-        let Arrival { file, temporary, path, reader, .. } = arrival;
+        let Arrival { file, temporary, nameless, path, there, reader, .. } = arrival;
         if let Some(packing) = unpacked::packing(reader.carried()).filter(|_| self.decompress) {
             let whole = unpacked::unpack(packing, file, temporary)?;
-            self.dress(&whole, path, reader)?;
+            self.dress(&whole, path, there, reader)?;
             return name(temporary, path, replace);
         }
-        self.dress(file, path, reader)?;
+        self.dress(file, path, there, reader)?;
+        if nameless {
+            match nameless::name(file, path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && replace != Replace::Never => {
+                    // It came there meanwhile, and is replaced like any other.
+                    nameless::name(file, temporary).map_err(|error| unwritable("write", path, error))?;
+                    self.dress(file, path, fs::metadata(path).ok().as_ref(), reader)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists(path)),
+                other => return other.map_err(|error| unwritable("write", path, error)),
+            }
+        }
         name(temporary, path, replace)
+    }
+
+    /// Whether a file without a name will do until all of it is there.
+    pub(super) fn takes_nameless(&self) -> bool {
+        // What is unpacked is unpacked beside its name.
+        !self.decompress
     }
 
     /// Whether stored MD5s are looked at.
@@ -122,7 +143,8 @@ impl Handling {
             }
             Err(error) => {
                 let kept = kept_as(arrival.path);
-                let advice = match fs::rename(arrival.temporary, &kept) {
+                let named = if arrival.nameless { nameless::name(arrival.file, arrival.temporary) } else { Ok(()) };
+                let advice = match named.and_then(|()| fs::rename(arrival.temporary, &kept)) {
                     Ok(()) => format!(
                         "what has come is kept as {}: if it is right, the stored MD5 is wrong (--check-md5 LogOnly takes it)",
                         shown(kept.as_os_str())
@@ -135,11 +157,11 @@ impl Handling {
     }
 
     /// Times, permissions, owner.
-    fn dress(&self, file: &File, path: &Path, reader: &dyn Reader) -> Result<()> {
+    fn dress(&self, file: &File, path: &Path, there: Option<&Metadata>, reader: &dyn Reader) -> Result<()> {
         let failed = |error| unwritable("set times or permissions of", path, error);
         if self.posix {
             self.stored(reader).apply(file).map_err(failed)?;
-        } else if let Some(there) = fs::metadata(path).ok().filter(fs::Metadata::is_file) {
+        } else if let Some(there) = there.filter(|there| there.is_file()) {
             // As the one it replaces.
             file.set_permissions(there.permissions()).map_err(failed)?;
         }
@@ -188,7 +210,7 @@ fn hex(hash: [u8; 16]) -> String {
 ///
 /// # Errors
 /// `Local`.
-pub(super) fn check_free(path: &Path, there: &fs::Metadata) -> Result<()> {
+pub(super) fn check_free(path: &Path, there: &Metadata) -> Result<()> {
     if there.is_dir() {
         return Err(has_folder(path));
     }
@@ -232,7 +254,7 @@ fn exists(path: &Path) -> Error {
 /// # Errors
 /// `AlreadyExists`.
 pub(super) fn may_replace(path: &Path, replace: Replace) -> Result<()> {
-    let newer = |moment: SystemTime, there: &fs::Metadata| there.modified().is_ok_and(|theirs| theirs >= moment);
+    let newer = |moment: SystemTime, there: &Metadata| there.modified().is_ok_and(|theirs| theirs >= moment);
     match replace {
         Replace::Always => Ok(()),
         Replace::Never if fs::symlink_metadata(path).is_ok() => Err(exists(path)),

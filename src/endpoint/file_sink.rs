@@ -12,14 +12,14 @@ use crate::endpoint::local_name::{CaseTwins, check_path, unfinished};
 use crate::endpoint::mapped::{Filesystem, filesystem_of};
 use crate::endpoint::name::shown;
 use crate::endpoint::part::{Part, open_alone};
-use crate::endpoint::{BlockId, Facts, Finish, Limits, Payload, Pour, Reader, Receipt, Sink, Span, Task, There, Which};
+use crate::endpoint::{BlockId, Facts, Finish, Limits, Payload, Pour, Reader, Receipt, Sink, Span, Task, There, Which, nameless};
 use crate::error::{Error, Kind, Result};
 use crate::units::{ByteCount, MIB};
 use bytes::Bytes;
 use md5::{Digest as _, Md5};
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Most of a request's bytes in memory at a time: what a connection's buffer grows to, twice.
+/// Most of a request's bytes in memory at a time: what a connection's buffer grows to, and what it had before while it grows.
 const HELD: u64 = MIB;
 
 /// Folders remembered as made: asking again costs a system call, remembering all of them memory.
@@ -47,6 +47,8 @@ pub struct FileSink {
     parts: Mutex<HashMap<usize, Arc<Part>>>,
     twins: OnceLock<CaseTwins>,
     filesystem: OnceLock<Filesystem>,
+    /// Whether files can be without a name.
+    nameless: OnceLock<bool>,
 }
 
 impl FileSink {
@@ -62,6 +64,7 @@ impl FileSink {
             parts: Mutex::default(),
             twins: OnceLock::new(),
             filesystem: OnceLock::new(),
+            nameless: OnceLock::new(),
         }
     }
 
@@ -71,21 +74,21 @@ impl FileSink {
         FileSink { twins: OnceLock::from(CaseTwins::new(blind)), ..self }
     }
 
-    /// Where something goes: through links, as any program that writes to one does.
+    /// Where something goes, and the file that is there: through links, as any program that writes to one does.
     ///
     /// # Errors
     /// `Local` where a link leads to nothing, or a folder or device has the name.
-    fn path(&self, target: &str) -> Result<PathBuf> {
+    fn path(&self, target: &str) -> Result<(PathBuf, Option<Metadata>)> {
         let path = self.root.join(target);
-        let Ok(there) = fs::symlink_metadata(&path) else { return Ok(path) };
+        let Ok(there) = fs::symlink_metadata(&path) else { return Ok((path, None)) };
         if !there.is_symlink() {
             check_free(&path, &there)?;
-            return Ok(path);
+            return Ok((path, Some(there)));
         }
         let followed = fs::canonicalize(&path).and_then(|path| fs::metadata(&path).map(|there| (path, there)));
         let (path, there) = followed.map_err(|error| unwritable("follow the link", &path, error))?;
         check_free(&path, &there)?;
-        Ok(path)
+        Ok((path, Some(there)))
     }
 
     /// Makes the folder something belongs into.
@@ -116,11 +119,10 @@ impl FileSink {
     fn unfinished<T>(&self, path: &Path, open: impl Fn(&Path) -> io::Result<T>) -> Result<(T, PathBuf)> {
         let mut crc = Crc64::new();
         crc.update(path.file_name().unwrap_or_default().as_encoded_bytes());
-        let own = u64::from(self.nonce) << 32 | self.count.fetch_add(1, Relaxed) & u64::from(u32::MAX);
         let mut at = path.with_file_name(unfinished(crc.finish()));
         let opened = match open(&at) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                at = path.with_file_name(unfinished(own));
+                at = self.own(path);
                 open(&at)
             }
             // The folder was removed since it was made.
@@ -132,6 +134,21 @@ impl FileSink {
             other => other,
         };
         opened.map(|file| (file, at)).map_err(|error| unwritable("write", path, error))
+    }
+
+    /// Beside this path a name that no other download has.
+    fn own(&self, path: &Path) -> PathBuf {
+        let own = u64::from(self.nonce) << 32 | self.count.fetch_add(1, Relaxed) & u64::from(u32::MAX);
+        path.with_file_name(unfinished(own))
+    }
+
+    /// A file without a name for something that replaces nothing, and a name it can have meanwhile; `None` where another way has to
+    /// do.
+    fn nameless(&self, path: &Path) -> Option<(File, PathBuf)> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let own = self.own(path);
+        let possible = self.handling.takes_nameless() && *self.nameless.get_or_init(|| nameless::are_possible(folder, &own));
+        if possible { nameless::open(folder).ok().map(|file| (file, own)) } else { None }
     }
 
     /// What an object of several blocks is gathered in.
@@ -309,22 +326,28 @@ impl Sink for FileSink {
 
     fn draw<'a>(&'a self, target: &'a str, span: Span<'a>, finish: Finish<'a>) -> Task<'a, Result<Receipt>> {
         Box::pin(async move {
-            let path = self.path(target)?;
+            let (path, there) = self.path(target)?;
             self.handling.check_has_md5(span.reader, &shown(path.as_os_str()))?;
             may_replace(&path, finish.replace)?;
             self.make_folder(&path)?;
-            let (file, at) = self.unfinished(&path, open_alone)?;
+            let fresh = if there.is_none() { self.nameless(&path) } else { None };
+            let (file, at, nameless) = match fresh {
+                Some((file, own)) => (file, own, true),
+                None => {
+                    let (file, at) = self.unfinished(&path, open_alone)?;
+                    file.set_len(0).map_err(|error| unwritable("write", &path, error))?;
+                    (file, at, false)
+                }
+            };
             let mut unfinished = Unfinished(Some(at.clone()));
-            file.set_len(0).map_err(|error| unwritable("write", &path, error))?;
             let expected = self.handling.expected(span.reader);
             let mut writing = Writing::new(&file, &path, span.offset, self.waits(&file));
             writing.md5 = expected.map(|_| Md5::new());
             let receipt = span.reader.pour(span.offset, span.len, &mut writing).await?;
             let found = writing.md5.map(|md5| md5.finalize().into());
-            self.handling.arrive(
-                Arrival { file: &file, temporary: &at, path: &path, reader: span.reader, found, tell: &*self.tell },
-                finish.replace,
-            )?;
+            let (there, reader, tell) = (there.as_ref(), span.reader, &*self.tell);
+            let arrival = Arrival { file: &file, temporary: &at, nameless, path: &path, there, reader, found, tell };
+            self.handling.arrive(arrival, finish.replace)?;
             unfinished.0 = None;
             Ok(receipt)
         })
@@ -332,7 +355,7 @@ impl Sink for FileSink {
 
     fn draw_block<'a>(&'a self, target: &'a str, id: BlockId, span: Span<'a>) -> Task<'a, Result<Receipt>> {
         Box::pin(async move {
-            let path = self.path(target)?;
+            let (path, _) = self.path(target)?;
             let part = self.part(&path, span.reader)?;
             let mut writing = Writing::new(part.file(), &path, span.offset, self.waits(part.file()));
             writing.crc64 = Some(Crc64::new());
@@ -345,7 +368,7 @@ impl Sink for FileSink {
 
     fn commit<'a>(&'a self, target: &'a str, _: &'a [BlockId], finish: Finish<'a>) -> Task<'a, Result<Receipt>> {
         Box::pin(async move {
-            let path = self.path(target)?;
+            let (path, there) = self.path(target)?;
             let reader = finish.source.ok_or_else(|| Error::new(Kind::Unsupported, "cannot finish a file without its source"))?;
             let part = self.part(&path, reader)?;
             may_replace(&path, finish.replace)?;
@@ -355,7 +378,9 @@ impl Sink for FileSink {
                 None => None,
             };
             part.finish().map_err(failed)?;
-            let arrival = Arrival { file: part.file(), temporary: part.path(), path: &path, reader, found, tell: &*self.tell };
+            let (there, tell) = (there.as_ref(), &*self.tell);
+            let (file, temporary) = (part.file(), part.path());
+            let arrival = Arrival { file, temporary, nameless: false, path: &path, there, reader, found, tell };
             self.handling.arrive(arrival, finish.replace)?;
             self.take_part(reader);
             Ok(Receipt { attempts: 1 })
@@ -364,7 +389,7 @@ impl Sink for FileSink {
 
     fn blocks<'a>(&'a self, target: &'a str, _: Which, source: &'a dyn Reader) -> Task<'a, Result<Vec<There>>> {
         Box::pin(async move {
-            let part = self.part(&self.path(target)?, source)?;
+            let part = self.part(&self.path(target)?.0, source)?;
             if !part.is_worth_keeping() {
                 return Ok(Vec::new());
             }
@@ -387,7 +412,7 @@ impl Sink for FileSink {
 
     fn look<'a>(&'a self, target: &'a str) -> Task<'a, Result<Option<Facts>>> {
         Box::pin(async move {
-            let path = self.path(target)?;
+            let (path, _) = self.path(target)?;
             match fs::metadata(&path) {
                 Ok(there) => Ok(Some(Facts { len: Some(there.len()), modified: there.modified().ok() })),
                 Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),

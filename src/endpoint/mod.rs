@@ -30,6 +30,7 @@ mod mapped;
 pub mod mime;
 mod moment;
 mod name;
+mod nameless;
 pub mod null;
 pub mod open;
 pub mod open_blobs;

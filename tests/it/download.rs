@@ -395,6 +395,33 @@ async fn files_that_are_there_are_replaced_as_asked() {
     }
 }
 
+/// What appears under a file's name while that is fetched is treated like what was there before.
+// semantics 68
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_appears_meanwhile_is_replaced_as_asked() {
+    for (overwrite, replaced) in [(Overwrite::True, true), (Overwrite::False, false)] {
+        let stage = Stage::new().await;
+        stage.put("x", b"new", Attributes::default()).await;
+        let armed = stage.arm("op=GetBlob,nth=1,delay=1s");
+        let appear = async {
+            while armed.hits() == 0 {
+                tokio::task::yield_now().await;
+            }
+            fs::write(stage.path().join("x"), "old").unwrap();
+            fs::set_permissions(stage.path().join("x"), fs::Permissions::from_mode(0o640)).unwrap();
+        };
+        let opening = Opening { as_subdir: false, ..recursive() };
+        let (source, sink) = (stage.source(None, &opening).unwrap(), stage.sink(Handling::default()));
+        let how = Tuning { overwrite, ..tuning() };
+        let ((summary, progress), ()) = tokio::join!(stage.run(source, sink, how), appear);
+        let expected = if replaced { (1, 0) } else { (0, 1) };
+        assert_eq!((summary.counts.done, summary.counts.skipped), expected, "{:?}", progress.failures());
+        assert_eq!(stage.read("x") == b"new", replaced);
+        assert_eq!(fs::metadata(stage.path().join("x")).unwrap().mode() & 0o777, 0o640);
+        assert_eq!(stage.files(), ["x"]);
+    }
+}
+
 /// Case 45.
 // semantics 75
 #[tokio::test(flavor = "multi_thread")]
