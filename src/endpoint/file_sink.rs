@@ -250,6 +250,9 @@ struct Writing<'a> {
     at: u64,
     /// Whether writing may wait for a disk: then a thread is given up for it where there are others.
     waits: bool,
+    /// Held while a piece goes into memory: the kernel has one writer of a file at a time, and the others run in circles until it is
+    /// their turn (two threads, CPU s/GiB: 1.05, and 0.67 where one sleeps).
+    turn: Option<&'a Mutex<()>>,
     crc64: Option<Crc64>,
     md5: Option<Md5>,
 }
@@ -257,7 +260,7 @@ struct Writing<'a> {
 impl<'a> Writing<'a> {
     fn new(file: &'a File, path: &'a Path, start: u64, waits: bool) -> Self {
         let waits = waits && Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
-        Writing { file, path, start, at: start, waits, crc64: None, md5: None }
+        Writing { file, path, start, at: start, waits, turn: None, crc64: None, md5: None }
     }
 
     fn failed(&self, error: io::Error, len: usize) -> Error {
@@ -290,7 +293,12 @@ impl Pour for Writing<'_> {
         }
         let (file, at) = (self.file, self.at);
         let write = || file.write_all_at(&piece, at);
-        let written = if self.waits { tokio::task::block_in_place(write) } else { write() };
+        let written = if self.waits {
+            tokio::task::block_in_place(write)
+        } else {
+            let _turn = self.turn.map(|turn| turn.lock().unwrap_or_else(PoisonError::into_inner));
+            write()
+        };
         written.map_err(|error| self.failed(error, piece.len()))?;
         self.at += piece.len() as u64;
         Ok(())
@@ -358,6 +366,7 @@ impl Sink for FileSink {
             let (path, _) = self.path(target)?;
             let part = self.part(&path, span.reader)?;
             let mut writing = Writing::new(part.file(), &path, span.offset, self.waits(part.file()));
+            writing.turn = Some(part.turn());
             writing.crc64 = Some(Crc64::new());
             let receipt = span.reader.pour(span.offset, span.len, &mut writing).await?;
             let crc64 = writing.crc64.map_or(0, |crc64| crc64.finish());

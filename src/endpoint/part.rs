@@ -37,6 +37,7 @@ pub(super) struct Part {
     /// Whether a later run has something to go on with.
     worth_keeping: AtomicBool,
     following: Option<Following>,
+    turn: Mutex<()>,
 }
 
 /// The MD5 of what has been written without a gap from the beginning on, computed beside the transfer, while the bytes are in the
@@ -97,6 +98,7 @@ impl Part {
             records: AtomicU64::new(records),
             worth_keeping: AtomicBool::new(records > 0),
             following: hash.then(Following::default),
+            turn: Mutex::default(),
         })
     }
 
@@ -128,6 +130,11 @@ impl Part {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What one writer at a time holds where writing does not wait for a disk.
+    pub(super) fn turn(&self) -> &Mutex<()> {
+        &self.turn
     }
 
     /// Enters a block whose bytes are written.
