@@ -1,6 +1,6 @@
 //! When to send again: how long to wait, and the brake that slows every request of a client when the service asks for it.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -28,9 +28,17 @@ pub(crate) fn delay(failures: u32, hint: Option<Duration>) -> Duration {
     own.max(hint.unwrap_or_default())
 }
 
-/// Slows all requests of a client once when the service throttles one of them.
+/// One refusal in so many answers concerns the request that it met and no other, and so do [`LUCK`] that come oftener. A service
+/// that is moved behind its address, or balances its load, refuses one now and then; holding everything up for each of these would cost
+/// most of the time. One that has too much to do refuses many.
+const TOLERATED: u32 = 32;
+const LUCK: u32 = 4;
+
+/// Slows all requests of a client once when the service throttles them: when it says for how long, or refuses many.
 #[derive(Debug, Default)]
 pub(crate) struct Brake {
+    /// [`TOLERATED`] for each refusal, less one for each other answer, between nothing and what `LUCK` and one more make.
+    refused: AtomicU32,
     /// Whether there may be something to wait for: spares the lock where there never was. Written under the lock.
     on: AtomicBool,
     state: Mutex<BrakeState>,
@@ -84,12 +92,18 @@ impl BrakeState {
 
 impl Brake {
     pub(crate) fn throttled(&self, sent: Instant, hint: Option<Duration>) {
+        let more = |refused: u32| (refused + TOLERATED).min((LUCK + 1) * TOLERATED);
+        let before = self.refused.fetch_update(Relaxed, Relaxed, |refused| Some(more(refused))).unwrap_or_default();
+        if hint.is_none() && more(before) <= LUCK * TOLERATED {
+            return;
+        }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.throttled(sent, Instant::now(), hint);
         self.on.store(true, Relaxed);
     }
 
     pub(crate) fn passed(&self, sent: Instant) {
+        let _ = self.refused.fetch_update(Relaxed, Relaxed, |refused| refused.checked_sub(1));
         if self.on.load(Relaxed) {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             self.on.store(!state.passed(sent), Relaxed);
@@ -151,6 +165,33 @@ mod tests {
         assert!(!brake.passed(start + S + Duration::from_millis(1)), "the wait is not over");
         assert!(brake.passed(start + S * 2));
         assert_eq!(brake.level, 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_now_and_then_holds_nobody_else_up() {
+        let (brake, now) = (Brake::default(), Instant::now());
+        // 1 % for a long time, and a few on end among them.
+        for round in 0..1000 {
+            for _ in 0..if round % 100 == 0 { LUCK } else { 1 } {
+                brake.throttled(now, None);
+                assert_eq!(brake.left(), Duration::ZERO);
+            }
+            (0..LUCK * TOLERATED).for_each(|_| brake.passed(now));
+        }
+        // As many as that, and one more.
+        (0..LUCK).for_each(|_| brake.throttled(now, None));
+        brake.throttled(now, None);
+        assert_eq!(brake.left(), BASE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn more_refusals_than_one_in_32_hold_all_up() {
+        let (brake, now) = (Brake::default(), Instant::now());
+        for _ in 0..LUCK * 2 {
+            brake.throttled(now, None);
+            (0..TOLERATED / 2).for_each(|_| brake.passed(now));
+        }
+        assert_eq!(brake.left(), BASE);
     }
 
     #[tokio::test(start_paused = true)]

@@ -42,8 +42,9 @@ const CAREFUL: f64 = 1.25;
 /// Where the destination pushes back and no smaller number is known that it took.
 const RETREAT: f64 = 0.7;
 
-/// Pushed back once in so many answers is bad luck, more often is too many lanes.
+/// Pushed back once in so many answers, and [`LUCK`] times more, is bad luck; more often is too many lanes.
 const TOLERATED: u64 = 32;
+const LUCK: u64 = 4;
 
 /// So many times the work, or so little of it, in [`ODD`] windows on end: something has changed, and all is found out anew.
 const CHANGED: f64 = 2.0;
@@ -150,7 +151,7 @@ impl Trial {
     fn is_pushed_back(&self, now: &Sample) -> bool {
         let times = now.pushed_back.saturating_sub(self.start.pushed_back);
         let answers = times + now.done.saturating_sub(self.start.done);
-        !self.grace && times >= 2 && times * TOLERATED >= answers
+        !self.grace && times > LUCK + answers / TOLERATED
     }
 
     /// `patience`: windows' worth to measure.
