@@ -43,8 +43,8 @@ def once(bench, client, job, tls, faults=(), extra=()):
         before = sink.cpu_s()
         cost = client.run(job, sink, extra=extra)
         server = sink.cpu_s() - before
+        counted = sink.so_far()
         held = sink.holds()
-        counted = sink.stop()
     if held != (job.count, job.size):
         raise RuntimeError(f"{client.name}: the sink holds {held} files and bytes, not {(job.count, job.size)}")
     if counted["tls"]:

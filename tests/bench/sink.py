@@ -8,9 +8,6 @@ import subprocess
 
 import measure
 
-# How many blobs a page of a listing has (List Blobs).
-PAGE = 5000
-
 
 def clean_environment(**more):
     """This environment without accounts, proxies and certificates."""
@@ -41,12 +38,9 @@ class Sink:
         if self.certificate:
             self.environment["SSL_CERT_FILE"] = self.certificate
         self.container = f"{serving['url']}/bench"
-        # What we ask ourselves, which is not the client's.
-        self.own_requests = 0
         self.cpu_before_s = 0.0
         try:
             self._ask("make", self.container)
-            self.own_requests += 1
             self.signed = self._ask("sas", self.container, "--permissions", "rcwdl", "--expiry", "24h").strip()
         except BaseException:
             self.stop()
@@ -73,25 +67,25 @@ class Sink:
         """Number and bytes of the blobs, as it lists them."""
         out = self._ask("list", self.container, "--output-type", "json")
         totals = json.loads(out[out.rstrip().rfind("\n") + 1 :])
-        self.own_requests += max(1, -(-totals["count"] // PAGE))
         return totals["count"], totals["bytes"]
 
-    def stop(self):
-        """Ends it; returns what it counted: requests without ours, bytes of their bodies, how many were refused, TLS."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        out, _ = self.process.communicate(timeout=60)
-        events = map(json.loads, out.splitlines())
-        return next((self._counted(event) for event in events if event["type"] == "served"), None)
-
-    def _counted(self, event):
+    def so_far(self):
+        """What it has counted: requests but for the one that made the container, bytes of their bodies, how many were refused, TLS."""
+        self.process.send_signal(signal.SIGUSR1)
+        event = json.loads(self.process.stdout.readline())
         parts = event.get("operations", [])
         return {
-            "requests": event["requests"] - self.own_requests,
+            "requests": event["requests"] - 1,
             "body bytes": sum(part["body_bytes"] for part in parts),
             "refused": sum(part["refused"] for part in parts),
             "tls": event.get("tls", []),
         }
+
+    def stop(self):
+        """Ends it."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=60)
 
 
 class Origin(Sink):
@@ -103,8 +97,3 @@ class Origin(Sink):
     def at(self, name):
         """The URL of a blob or a folder, with the SAS."""
         return f"{self.container}/{name}?{self.signed.partition('?')[2]}"
-
-    def so_far(self):
-        """What `stop` returns, up to now."""
-        self.process.send_signal(signal.SIGUSR1)
-        return self._counted(json.loads(self.process.stdout.readline()))
