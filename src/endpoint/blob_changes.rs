@@ -4,8 +4,7 @@
 
 use crate::attributes::Attributes;
 use crate::endpoint::Task;
-use crate::endpoint::blob_listing::Listed;
-use crate::endpoint::blob_listing::no_container;
+use crate::endpoint::blob_listing::{Listed, no_container};
 use crate::endpoint::blob_source::{folder_mark, marks_a_folder};
 use crate::endpoint::blob_subjects::{Subjects, is_directory};
 use crate::endpoint::change::{Change, Changed, Met, Subject};

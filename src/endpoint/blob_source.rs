@@ -313,7 +313,12 @@ fn is_stub<'a>(metadata: impl Iterator<Item = &'a (String, String)>) -> bool {
 
 /// What marks an empty blob as a folder.
 fn mark<'a>(mut metadata: impl Iterator<Item = &'a (String, String)>) -> Option<&'a (String, String)> {
-    metadata.find(|(name, value)| name.eq_ignore_ascii_case("hdi_isfolder") && value.eq_ignore_ascii_case("true"))
+    metadata.find(|(name, value)| is_mark(name, value))
+}
+
+/// Whether it is this pair of metadata that marks a folder.
+pub(super) fn is_mark(name: &str, value: &str) -> bool {
+    name.eq_ignore_ascii_case("hdi_isfolder") && value.eq_ignore_ascii_case("true")
 }
 
 /// The metadata by which a blob is marked as a folder, where it is.

@@ -1,6 +1,7 @@
 //! Which blobs a change is about: one by its name, or those of a listing, told as the change wants to hear of them.
 
 use crate::endpoint::blob_listing::{BlobListing, Listed, no_container};
+use crate::endpoint::blob_source::is_mark;
 use crate::endpoint::change::{Met, Subject};
 use crate::endpoint::explain::Explanation;
 use crate::endpoint::list_of_files::ListOfFiles;
@@ -167,9 +168,7 @@ impl Stub {
             Err(error) if error.kind() == Kind::AccessRefused => None,
             Err(error) => return Err(error),
         };
-        let is_folder =
-            |(name, value): (&str, &str)| name.eq_ignore_ascii_case("hdi_isfolder") && value.eq_ignore_ascii_case("true");
-        let there = there.filter(|there| there.metadata().any(is_folder));
+        let there = there.filter(|there| there.metadata().any(|(name, value)| is_mark(name, value)));
         Ok(there.map(|there| Facts { len: there.content_length(), modified: there.last_modified() }))
     }
 }
