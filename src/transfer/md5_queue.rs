@@ -10,7 +10,7 @@ use crate::transfer::md5::Running;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::num::NonZero;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::oneshot;
 
 /// What is hashed on the spot: 25 us, about what handing it over and back would cost.
@@ -18,7 +18,11 @@ const AT_ONCE: u64 = 16 * 1024;
 
 /// See the module's text.
 #[derive(Default)]
-pub(super) struct Md5Queue(Arc<Mutex<State>>);
+pub(super) struct Md5Queue {
+    state: Arc<Mutex<State>>,
+    /// Threads, at most. Asked once, by the first object: the answer is in files.
+    most: OnceLock<usize>,
+}
 
 #[derive(Default)]
 struct State {
@@ -52,13 +56,14 @@ impl Md5Queue {
 
     async fn hand_over(&self, data: Bytes) -> Result<[u8; 16]> {
         let (digest, result) = oneshot::channel();
+        let most = *self.most.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZero::get));
         {
-            let mut state = lock(&self.0);
+            let mut state = lock(&self.state);
             state.waiting.push_back(Message { data, digest });
             let enough = state.threads * LANES >= state.waiting.len();
-            if !enough && state.threads < std::thread::available_parallelism().map_or(1, NonZero::get) {
+            if !enough && state.threads < most {
                 state.threads += 1;
-                let shared = Arc::clone(&self.0);
+                let shared = Arc::clone(&self.state);
                 tokio::task::spawn_blocking(move || work(&shared));
             }
         }
