@@ -5,12 +5,19 @@
 //! up, which a sink that keeps nothing believes. At the end the blocks are committed, so that the sink can be asked what it
 //! holds. Built by the bench with `rustc -O`, without any crate.
 
+use std::ffi::c_int;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const BLOCK: u64 = 8 * 1024 * 1024;
+
+unsafe extern "C" {
+    /// `sendfile64` of the C library, whose offset has 64 bits on every machine.
+    fn sendfile64(out: c_int, source: c_int, offset: *mut i64, count: usize) -> isize;
+}
 
 struct Target {
     /// `127.0.0.1:PORT`.
@@ -60,11 +67,32 @@ fn head(target: &Target, blob: &str, what: &str, len: u64) -> String {
     )
 }
 
+/// Has the kernel send `len` bytes of the file from `at` on. `std::io::copy` would read and write instead: it takes sendfile(2)
+/// only where the file's pages cannot change under way.
+fn send_pages(stream: &TcpStream, source: &File, at: u64, len: u64) -> io::Result<()> {
+    let mut offset = i64::try_from(at).map_err(io::Error::other)?;
+    let end = at + len;
+    while offset as u64 != end {
+        let left = (end - offset as u64) as usize;
+        // SAFETY: both descriptors are open as long as their owners are borrowed, and `offset` is a live i64 that the call alone
+        // writes to while it runs.
+        match unsafe { sendfile64(stream.as_raw_fd(), source.as_raw_fd(), &mut offset, left) } {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            sent if sent > 0 => {}
+            _ => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => {}
+                error => return Err(error),
+            },
+        }
+    }
+    Ok(())
+}
+
 fn lane(target: &Target, file: &str, blob: &str, size: u64, next: &AtomicU64, warm: bool) -> io::Result<()> {
     let mut stream = TcpStream::connect(&target.host)?;
     stream.set_nodelay(true)?;
     let block = vec![0x5a_u8; if warm { BLOCK as usize } else { 0 }];
-    let mut source = File::open(file)?;
+    let source = File::open(file)?;
     loop {
         let index = next.fetch_add(1, Ordering::Relaxed);
         let at = index * BLOCK;
@@ -76,11 +104,7 @@ fn lane(target: &Target, file: &str, blob: &str, size: u64, next: &AtomicU64, wa
         if warm {
             stream.write_all(&block[..len as usize])?;
         } else {
-            source.seek(SeekFrom::Start(at))?;
-            // On Linux this is sendfile(2).
-            if io::copy(&mut (&source).take(len), &mut stream)? != len {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
+            send_pages(&stream, &source, at, len)?;
         }
         answered(&mut stream)?;
     }
