@@ -5,13 +5,16 @@
 //! refused signature is answered with the string the server signed, as the service does it.
 
 use super::errors::{self as e, Failure, Outcome};
-use super::http::{Head, parameters};
+use super::grants::Grant;
+use super::http::{Head, Query};
 use super::route::{Need, Op};
-use super::state::{Access, Account, Container, Model, Policy};
+use super::state::{Access, Account, Container, Model};
 use super::time::{self, SECOND, Ticks};
 use crate::rest::auth::sas::{self, Fields};
 use crate::rest::auth::shared_key::{self, ToSign};
+use std::borrow::Cow;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// Clock difference allowed between client and service.
 const SKEW: Ticks = 15 * 60 * SECOND;
@@ -74,7 +77,7 @@ impl Asked<'_> {
                 self.by_header(head, value)?;
                 Ok(Caller::Key)
             }
-            None if head.parameter("sig").is_some() => self.by_sas(&head.parameters, head.peer, need),
+            None if head.parameter("sig").is_some() => self.by_sas(&head.query, head.peer, need),
             None => self.anonymously(need),
         }
     }
@@ -84,11 +87,10 @@ impl Asked<'_> {
     ///
     /// # Errors
     /// As [`authorise`](Asked::authorise).
-    pub(crate) fn authorise_source(&self, query: &str, peer: IpAddr, caller: &Caller) -> Outcome<()> {
+    pub(crate) fn authorise_source(&self, query: &Query, peer: IpAddr, caller: &Caller) -> Outcome<()> {
         let need = self.op.need();
-        let parameters = parameters(query);
-        if parameters.iter().any(|(name, _)| name == "sig") {
-            return self.by_sas(&parameters, peer, need).map(|_| ());
+        if query.parameters().iter().any(|(name, _)| name == "sig") {
+            return self.by_sas(query, peer, need).map(|_| ());
         }
         match caller {
             Caller::Key => Ok(()),
@@ -111,7 +113,7 @@ impl Asked<'_> {
             return Err(Failure::auth(format!("The account '{name}' in the Authorization header is not the one of the URL.")));
         }
         for header in SIGNED_ONCE {
-            if head.headers.get_all(*header).iter().count() > 1 {
+            if head.headers.all(header).count() > 1 {
                 return Err(Failure::header(header, head.header(header).unwrap_or("")));
             }
         }
@@ -134,8 +136,8 @@ impl Asked<'_> {
             method: &head.method,
             account: &self.account.name,
             path: &head.path,
-            query: &head.parameters,
-            headers: &head.headers,
+            query: head.query.parameters(),
+            headers: &head.headers.to_map(),
             version: self.version,
         };
         let string = match scheme {
@@ -151,32 +153,45 @@ impl Asked<'_> {
         )))
     }
 
-    fn by_sas(&self, parameters: &[(String, String)], peer: IpAddr, need: Need) -> Outcome<Caller> {
+    /// The signature in a query, if it is genuine: its fields.
+    fn signed(&self, query: &Query) -> Outcome<Arc<Grant>> {
+        if let Some(known) = self.account.grants.find(query.text(), self.container, self.blob) {
+            return Ok(known);
+        }
+        let parameters = query.parameters();
         let fields = Fields::from_query(parameters);
         let signature = parameters.iter().find(|(name, _)| name == "sig").map_or("", |(_, value)| value);
         let version = fields.sv.as_deref().ok_or_else(|| Failure::auth("sv is mandatory. Cannot be empty"))?;
-        let is_account = fields.is_account();
-        let string = if is_account {
+        let mut blob = None;
+        let string = if fields.is_account() {
             sas::account_string_to_sign(&self.account.name, &fields)
         } else {
-            let blob = match fields.sr.as_deref() {
-                Some("c") => None,
-                Some("b" | "bs" | "bv") => Some(self.blob).filter(|name| !name.is_empty()),
+            match fields.sr.as_deref() {
+                Some("c") => {}
+                Some("b" | "bs" | "bv") => blob = Some(self.blob),
                 other => return Err(Failure::auth(format!("sr is mandatory. '{}' is not supported", other.unwrap_or("")))),
-            };
+            }
             let mut fields = fields.clone();
             if fields.sr.as_deref() == Some("bv") {
                 fields.snapshot = parameters.iter().find(|(name, _)| name == "versionid").map(|(_, value)| value.clone());
             } else if fields.sr.as_deref() != Some("bs") {
                 fields.snapshot = None;
             }
-            let resource = sas::canonical_resource(version, &self.account.name, self.container, blob);
+            let named = blob.filter(|name| !name.is_empty());
+            let resource = sas::canonical_resource(version, &self.account.name, self.container, named);
             sas::service_string_to_sign(&resource, &fields)
         };
         if !same(&shared_key::sign(&self.account.key, &string), signature) {
             return Err(Failure::auth(format!("Signature did not match. String to sign used was {string}")));
         }
-        let terms = self.terms(&fields, is_account)?;
+        Ok(self.account.grants.add(query.text(), self.container, blob, fields))
+    }
+
+    fn by_sas(&self, query: &Query, peer: IpAddr, need: Need) -> Outcome<Caller> {
+        let grant = self.signed(query)?;
+        let fields = &grant.fields;
+        let is_account = fields.is_account();
+        let terms = self.terms(fields, is_account)?;
         self.check_times(&terms)?;
         if let Some(range) = fields.sip.as_deref()
             && !ip_allowed(range, peer)
@@ -199,45 +214,46 @@ impl Asked<'_> {
         } else if !need.service_sas {
             return Err(e::AUTHZ_FAILURE.into());
         }
-        let letters = terms.permission.unwrap_or_default();
+        let letters = terms.permission.unwrap_or_default().into_owned();
         if !letters.contains(|c| need.any_of.contains(c)) {
             return Err(e::PERMISSION_MISMATCH.into());
         }
         let overrides = [
-            ("Cache-Control", fields.rscc),
-            ("Content-Disposition", fields.rscd),
-            ("Content-Encoding", fields.rsce),
-            ("Content-Language", fields.rscl),
-            ("Content-Type", fields.rsct),
+            ("Cache-Control", &fields.rscc),
+            ("Content-Disposition", &fields.rscd),
+            ("Content-Encoding", &fields.rsce),
+            ("Content-Language", &fields.rscl),
+            ("Content-Type", &fields.rsct),
         ];
-        let overrides = overrides.into_iter().filter_map(|(name, value)| value.map(|v| (name, v))).collect();
+        let overrides = overrides.into_iter().filter_map(|(name, value)| value.clone().map(|v| (name, v))).collect();
         Ok(Caller::Sas { letters, overrides })
     }
 
     /// Start, expiry and permission, from the token and its stored policy.
-    fn terms(&self, fields: &Fields, is_account: bool) -> Outcome<Policy> {
-        let own =
-            Policy { id: String::new(), start: fields.st.clone(), expiry: fields.se.clone(), permission: fields.sp.clone() };
+    fn terms<'f>(&self, fields: &'f Fields, is_account: bool) -> Outcome<Terms<'f>> {
+        let field = |text: &'f Option<String>| text.as_deref().map(Cow::Borrowed);
+        let own = Terms { start: field(&fields.st), expiry: field(&fields.se), permission: field(&fields.sp) };
         let Some(id) = fields.si.as_deref().filter(|_| !is_account) else { return Ok(own) };
         let container =
             self.account.container(self.container).map_err(|_| Failure::auth("The policy's container does not exist."))?;
         let held = container.hold(self.model, &self.account.name)?;
         let stored = held.info.policies.iter().find(|p| p.id == id);
         let stored = stored.ok_or_else(|| Failure::auth(format!("There is no stored access policy '{id}'.")))?;
-        let one = |name: &'static str, own: Option<String>, stored: &Option<String>| match (own, stored) {
+        let one = |name: &'static str, own: Option<Cow<'f, str>>, stored: &Option<String>| match (own, stored) {
             // [I]: the reference says the request fails; the code is inferred.
-            (Some(value), Some(_)) => Err(Failure::query(name, value, "The field is in the stored access policy too.")),
-            (own, stored) => Ok(own.or_else(|| stored.clone())),
+            (Some(value), Some(_)) => {
+                Err(Failure::query(name, value.into_owned(), "The field is in the stored access policy too."))
+            }
+            (own, stored) => Ok(own.or_else(|| stored.clone().map(Cow::Owned))),
         };
-        Ok(Policy {
-            id: id.to_owned(),
+        Ok(Terms {
             start: one("st", own.start, &stored.start)?,
             expiry: one("se", own.expiry, &stored.expiry)?,
             permission: one("sp", own.permission, &stored.permission)?,
         })
     }
 
-    fn check_times(&self, terms: &Policy) -> Outcome<()> {
+    fn check_times(&self, terms: &Terms<'_>) -> Outcome<()> {
         let read = |name: &str, text: &str| {
             time::parse_iso(text).ok_or_else(|| Failure::auth(format!("{name} is not a valid UTC time: '{text}'")))
         };
@@ -264,7 +280,7 @@ impl Asked<'_> {
         let access = self
             .account
             .container(self.container)
-            .and_then(|c: std::sync::Arc<Container>| c.hold(self.model, &self.account.name).map(|held| held.info.access))
+            .and_then(|c: Arc<Container>| c.hold(self.model, &self.account.name).map(|held| held.info.access))
             .unwrap_or(Access::Private);
         if need.public.is_some_and(|wanted| access >= wanted) {
             return Ok(Caller::Anonymous);
@@ -275,6 +291,13 @@ impl Asked<'_> {
             e::RESOURCE_NOT_FOUND.into()
         })
     }
+}
+
+/// From when to when a signature lets somebody in, and to what.
+struct Terms<'f> {
+    start: Option<Cow<'f, str>>,
+    expiry: Option<Cow<'f, str>>,
+    permission: Option<Cow<'f, str>>,
 }
 
 /// Where a token could be had, as the service says it. The tenant is made up.

@@ -1,6 +1,7 @@
 //! Conditional requests: one evaluator for all operations ("Specifying conditional headers for Blob service operations", with
 //! what recordings add).
 
+use super::digits::upper_hex;
 use super::errors::{self as e, Failure, Outcome};
 use super::filter::Filter;
 use super::http::Head;
@@ -201,7 +202,11 @@ pub(crate) fn plain_etag(etag: Ticks) -> String {
 
 /// An ETag as in headers.
 pub(crate) fn quoted_etag(etag: Ticks) -> String {
-    format!("\"0x{etag:X}\"")
+    let mut text = String::with_capacity(20);
+    text.push_str("\"0x");
+    upper_hex(&mut text, etag, 1);
+    text.push('"');
+    text
 }
 
 #[cfg(test)]
@@ -216,7 +221,7 @@ mod tests {
     fn head(headers: &[(&str, &str)]) -> Head {
         let lines: String = headers.iter().map(|(n, v)| format!("{n}: {v}\r\n")).collect();
         let text = format!("GET / HTTP/1.1\r\n{lines}\r\n");
-        Head::parse(text.as_bytes(), IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap().unwrap().0
+        Head::parse(text.as_bytes(), IpAddr::V4(Ipv4Addr::LOCALHOST), None).unwrap().unwrap().0
     }
 
     fn outcome(headers: &[(&str, &str)], usage: Use, there: bool) -> (u16, &'static str) {

@@ -5,7 +5,7 @@
 //! [`Service`]'s; this file knows only how long things are.
 
 use super::fault::{Interference, Silence};
-use super::http::{Answer, BodyLength, Head, MAX_HEAD};
+use super::http::{Answer, BodyLength, Head, MAX_HEAD, Query};
 use super::service::Service;
 use super::store;
 use super::stream::Stream;
@@ -13,6 +13,7 @@ use bytes::{Buf, BufMut, BytesMut};
 use socket2::SockRef;
 use std::io;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -29,11 +30,13 @@ pub(crate) struct Conn {
     stream: Stream,
     buffer: BytesMut,
     peer: IpAddr,
+    /// The query of the last request.
+    query: Option<Arc<Query>>,
 }
 
 impl Conn {
     pub(crate) fn new(stream: Stream, peer: IpAddr) -> Self {
-        Conn { stream, buffer: BytesMut::with_capacity(READ_BUFFER), peer }
+        Conn { stream, buffer: BytesMut::with_capacity(READ_BUFFER), peer, query: None }
     }
 
     /// Serves requests until the client leaves, something breaks, or `stop` changes between two requests.
@@ -41,10 +44,13 @@ impl Conn {
     /// # Errors
     /// The socket's. They end the connection and concern nobody else.
     pub(crate) async fn run(mut self, service: Arc<Service>, mut stop: watch::Receiver<bool>) -> io::Result<()> {
+        // Kept from one request to the next: to be put on the list of those who wait, and taken off it, costs a lock each time.
+        let mut told = stop.clone();
+        let mut told = pin!(super::told(&mut told));
         loop {
             let head = tokio::select! {
                 biased;
-                () = super::told(&mut stop) => return Ok(()),
+                () = &mut told => return Ok(()),
                 head = self.head() => head?,
             };
             let head = match head {
@@ -98,9 +104,10 @@ impl Conn {
                 self.buffer.advance(2);
             }
             if !self.buffer.is_empty() {
-                match Head::parse(&self.buffer, self.peer) {
+                match Head::parse(&self.buffer, self.peer, self.query.as_ref()) {
                     Ok(Some((head, used))) => {
                         self.buffer.advance(used);
+                        self.query = Some(Arc::clone(&head.query));
                         return Ok(Next::Head(Box::new(head)));
                     }
                     Ok(None) if self.buffer.len() < MAX_HEAD => {}

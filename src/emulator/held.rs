@@ -88,16 +88,14 @@ impl<'a> Held<'a> {
     /// Puts a blob in place.
     pub(crate) fn put_blob(&mut self, name: &str, blob: Blob, staged: Staged) -> Outcome<()> {
         let put = Change::PutBlob { name, snapshot: "", state: self.state(&blob)? };
-        let has_staged = self.inner.blobs.get(name).is_some_and(|entry| entry.staged.is_some());
-        if staged == Staged::Drop && has_staged {
+        let has_staged = || self.inner.blobs.get(name).is_some_and(|entry| entry.staged.is_some());
+        if staged == Staged::Drop && self.on_disk() && has_staged() {
             self.mirror(&[put, Change::DropBlocks { name }])?;
         } else {
             self.mirror(&[put])?;
         }
-        let entry = match self.inner.blobs.get_mut(name) {
-            Some(entry) => entry,
-            None => self.inner.blobs.entry(name.to_owned()).or_default(),
-        };
+        // A name more than is needed where there is a blob already is less than looking for it twice where there is none.
+        let entry = self.inner.blobs.entry(name.to_owned()).or_default();
         entry.base = Some(Box::new(blob));
         if staged == Staged::Drop {
             entry.staged = None;

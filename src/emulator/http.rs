@@ -1,10 +1,13 @@
 //! HTTP/1.1 as values: a request's head taken from bytes, an answer put into bytes. No I/O, which is `conn`'s.
 
+use super::digits::decimal;
 use super::payload::Piece;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
+use std::mem::MaybeUninit;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// Longest head taken, in bytes. The service does not state its own; 64 KiB holds 8 KiB of metadata, a SAS and a long URL.
 pub(crate) const MAX_HEAD: usize = 64 * 1024;
@@ -17,18 +20,92 @@ pub(crate) struct Head {
     pub(crate) method: String,
     /// As on the wire, without the query.
     pub(crate) path: String,
-    /// As on the wire, without `?`.
-    pub(crate) query: String,
-    /// Decoded, in the order they came.
-    pub(crate) parameters: Vec<(String, String)>,
-    pub(crate) headers: HeaderMap,
-    /// `x-ms-meta-*` without the prefix, in the case they were sent in, which the map does not keep.
+    /// Shared with the request before on the connection, where that had the same.
+    pub(crate) query: Arc<Query>,
+    pub(crate) headers: Headers,
+    /// `x-ms-meta-*` without the prefix.
     pub(crate) metadata: Vec<(String, Vec<u8>)>,
     pub(crate) length: BodyLength,
     pub(crate) keep_alive: bool,
     pub(crate) expect_continue: bool,
     /// Who sent it.
     pub(crate) peer: IpAddr,
+}
+
+/// A query, as text and taken apart.
+#[derive(Debug)]
+pub(crate) struct Query {
+    text: String,
+    parameters: Vec<(String, String)>,
+}
+
+impl Query {
+    /// Takes a query apart.
+    pub(crate) fn of(text: &str) -> Self {
+        Query { text: text.to_owned(), parameters: parameters(text) }
+    }
+
+    /// As on the wire, without `?`.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Decoded, in the order they came.
+    pub(crate) fn parameters(&self) -> &[(String, String)] {
+        &self.parameters
+    }
+}
+
+/// Header fields in the order they came, in one text: two allocations, whatever their number. There are a dozen, so that looking
+/// one up by going through them costs less than hashing its name.
+#[derive(Debug, Clone)]
+pub(crate) struct Headers {
+    /// Names and values, one after the other.
+    text: Vec<u8>,
+    /// Where each name and its value end.
+    ends: Vec<(usize, usize)>,
+}
+
+impl Headers {
+    fn with_capacity(bytes: usize, count: usize) -> Self {
+        Headers { text: Vec::with_capacity(bytes), ends: Vec::with_capacity(count) }
+    }
+
+    fn push(&mut self, name: &str, value: &[u8]) {
+        self.text.extend_from_slice(name.as_bytes());
+        let name = self.text.len();
+        self.text.extend_from_slice(value);
+        self.ends.push((name, self.text.len()));
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let mut start = 0;
+        self.ends.iter().map(move |&(name, value)| {
+            let field = (&self.text[start..name], &self.text[name..value]);
+            start = value;
+            field
+        })
+    }
+
+    /// The values of this name, which is compared without case.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+        self.iter().filter(move |(field, _)| field.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value)
+    }
+
+    /// The first of them.
+    pub(crate) fn get(&self, name: &str) -> Option<&[u8]> {
+        self.all(name).next()
+    }
+
+    /// As a map, for signing. What it could not hold has been refused when the head was parsed.
+    pub(crate) fn to_map(&self) -> HeaderMap {
+        let field = |(name, value)| Some((HeaderName::from_bytes(name).ok()?, HeaderValue::from_bytes(value).ok()?));
+        let mut map = HeaderMap::with_capacity(self.ends.len());
+        self.iter().filter_map(field).for_each(|(name, value)| {
+            map.append(name, value);
+        });
+        map
+    }
 }
 
 /// How long the body says it is.
@@ -43,13 +120,15 @@ pub(crate) enum BodyLength {
 
 impl Head {
     /// Takes a head from the start of `bytes`: `Ok(None)` if it is not whole yet, else the head and its length in bytes.
+    /// `before` is the query of the request before, which this one may have too: a client that puts small blobs with a SAS has
+    /// nothing else in its queries.
     ///
     /// # Errors
     /// The bytes cannot become a request head.
-    pub(crate) fn parse(bytes: &[u8], peer: IpAddr) -> Result<Option<(Head, usize)>, ()> {
-        let mut slots = [httparse::EMPTY_HEADER; MAX_HEADERS];
-        let mut request = httparse::Request::new(&mut slots);
-        let length = match request.parse(bytes).map_err(|_| ())? {
+    pub(crate) fn parse(bytes: &[u8], peer: IpAddr, before: Option<&Arc<Query>>) -> Result<Option<(Head, usize)>, ()> {
+        let mut slots = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+        let mut request = httparse::Request::new(&mut []);
+        let length = match request.parse_with_uninit_headers(bytes, &mut slots).map_err(|_| ())? {
             httparse::Status::Complete(length) => length,
             httparse::Status::Partial => return Ok(None),
         };
@@ -60,7 +139,7 @@ impl Head {
             _ => target,
         };
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let mut headers = HeaderMap::with_capacity(request.headers.len());
+        let mut headers = Headers::with_capacity(length, request.headers.len());
         let mut metadata = Vec::new();
         for header in request.headers.iter() {
             if let Some((prefix, name)) = header.name.split_at_checked(META.len())
@@ -68,28 +147,28 @@ impl Head {
             {
                 metadata.push((name.to_owned(), header.value.trim_ascii().to_vec()));
             }
-            let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| ())?;
-            headers.append(name, HeaderValue::from_bytes(header.value).map_err(|_| ())?);
+            headers.push(header.name, header.value);
         }
-        let length_of_body = match (headers.get("transfer-encoding"), headers.get("content-length")) {
+        let mut lengths = headers.all("content-length");
+        let length_of_body = match (headers.get("transfer-encoding"), lengths.next()) {
             (Some(_), _) => BodyLength::Chunked,
-            (None, Some(value)) => BodyLength::Known(plain_number(value.to_str().map_err(|_| ())?).ok_or(())?),
+            (None, Some(value)) => BodyLength::Known(std::str::from_utf8(value).ok().and_then(plain_number).ok_or(())?),
             (None, None) => BodyLength::Absent,
         };
-        if headers.get_all("content-length").iter().count() > 1 {
+        if lengths.next().is_some() {
             return Err(());
         }
-        let connection = headers.get("connection").and_then(|v| v.to_str().ok()).unwrap_or("");
+        drop(lengths);
+        let connection = headers.get("connection").unwrap_or_default();
         let keep_alive = match request.version {
-            Some(1) => !connection.eq_ignore_ascii_case("close"),
-            _ => connection.eq_ignore_ascii_case("keep-alive"),
+            Some(1) => !connection.eq_ignore_ascii_case(b"close"),
+            _ => connection.eq_ignore_ascii_case(b"keep-alive"),
         };
-        let expect_continue = headers.get("expect").is_some_and(|v| v.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+        let expect_continue = headers.get("expect").is_some_and(|v| v.eq_ignore_ascii_case(b"100-continue"));
         let head = Head {
             method: request.method.ok_or(())?.to_owned(),
             path: path.to_owned(),
-            query: query.to_owned(),
-            parameters: parameters(query),
+            query: before.filter(|before| before.text == query).cloned().unwrap_or_else(|| Arc::new(Query::of(query))),
             headers,
             metadata,
             length: length_of_body,
@@ -102,12 +181,12 @@ impl Head {
 
     /// A header's value as text; one that is not visible ASCII counts as UTF-8, else as absent.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name).and_then(|v| std::str::from_utf8(v.as_bytes()).ok()).map(str::trim)
+        self.headers.get(name).and_then(|v| std::str::from_utf8(v).ok()).map(str::trim)
     }
 
     /// A query parameter, decoded; the first of several. Names are compared without case.
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
-        self.parameters.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
+        self.query.parameters.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
     }
 
     /// Length of the body in bytes; what has none counts as empty.
@@ -159,10 +238,11 @@ impl Answer {
     /// Adds a header; a value that HTTP cannot carry in one line loses its control characters.
     pub(crate) fn header(&mut self, name: impl Into<Cow<'static, str>>, value: impl Into<Cow<'static, str>>) {
         let value = value.into();
-        let value = if value.bytes().any(|b| b < 0x20 && b != b'\t') {
-            Cow::Owned(value.chars().filter(|c| !c.is_control()).collect())
-        } else {
-            value
+        let value = match value {
+            Cow::Owned(text) if text.bytes().any(|b| b < 0x20 && b != b'\t') => {
+                Cow::Owned(text.chars().filter(|c| !c.is_control()).collect())
+            }
+            fits => fits,
         };
         self.headers.push((name.into(), value));
     }
@@ -204,22 +284,22 @@ impl Answer {
     /// Takes the answer apart for the wire: the head, with the body appended where it is small bytes, and the stored pieces
     /// that follow. To HEAD only the head goes out, with the length the body would have.
     pub(crate) fn into_wire(self, to_head: bool, keep_alive: bool) -> (Vec<u8>, Vec<Piece>) {
-        let mut out = Vec::with_capacity(768);
-        out.extend_from_slice(b"HTTP/1.1 ");
-        out.extend_from_slice(self.status.to_string().as_bytes());
-        out.push(b' ');
-        out.extend_from_slice(reason(self.status).as_bytes());
-        out.extend_from_slice(b"\r\n");
+        let mut out = String::with_capacity(768);
+        out.push_str("HTTP/1.1 ");
+        decimal(&mut out, self.status.into(), 3);
+        out.push(' ');
+        out.push_str(reason(self.status));
+        out.push_str("\r\n");
         // Neither has it a type: the service leaves that out too.
         let untyped = to_head && self.status >= 400;
         for (name, value) in self.headers.iter().filter(|(name, _)| !(untyped && name == "Content-Type")) {
-            out.extend_from_slice(name.as_bytes());
-            out.extend_from_slice(b": ");
-            out.extend_from_slice(value.as_bytes());
-            out.extend_from_slice(b"\r\n");
+            out.push_str(name);
+            out.push_str(": ");
+            out.push_str(value);
+            out.push_str("\r\n");
         }
         if !keep_alive {
-            out.extend_from_slice(b"Connection: close\r\n");
+            out.push_str("Connection: close\r\n");
         }
         let (bytes, pieces, len) = match self.body {
             Body::Bytes(bytes) => {
@@ -232,11 +312,12 @@ impl Answer {
         // length because there is nothing it could be the length of.
         let bodiless = matches!(self.status, 204 | 304) || (to_head && self.status >= 400);
         if !bodiless {
-            out.extend_from_slice(b"Content-Length: ");
-            out.extend_from_slice(len.to_string().as_bytes());
-            out.extend_from_slice(b"\r\n");
+            out.push_str("Content-Length: ");
+            decimal(&mut out, len, 1);
+            out.push_str("\r\n");
         }
-        out.extend_from_slice(b"\r\n");
+        out.push_str("\r\n");
+        let mut out = out.into_bytes();
         if to_head || bodiless {
             return (out, Vec::new());
         }
@@ -285,18 +366,18 @@ mod tests {
     const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     fn head(text: &str) -> Head {
-        Head::parse(text.as_bytes(), PEER).unwrap().unwrap().0
+        Head::parse(text.as_bytes(), PEER, None).unwrap().unwrap().0
     }
 
     #[test]
     fn a_head_is_taken_whole_or_not_at_all() {
         let text = b"PUT /a/c/b%20c?comp=block&blockid=AA== HTTP/1.1\r\nContent-Length: 3\r\nx-ms-meta-A: 1\r\n\r\nabc";
         for cut in 0..text.len() - 3 {
-            assert!(Head::parse(&text[..cut], PEER).unwrap().is_none(), "{cut}");
+            assert!(Head::parse(&text[..cut], PEER, None).unwrap().is_none(), "{cut}");
         }
-        let (head, used) = Head::parse(text, PEER).unwrap().unwrap();
+        let (head, used) = Head::parse(text, PEER, None).unwrap().unwrap();
         assert_eq!(used, text.len() - 3);
-        assert_eq!((head.path.as_str(), head.query.as_str()), ("/a/c/b%20c", "comp=block&blockid=AA=="));
+        assert_eq!((head.path.as_str(), head.query.text()), ("/a/c/b%20c", "comp=block&blockid=AA=="));
         assert_eq!(head.parameter("blockid"), Some("AA=="));
         assert_eq!(head.length, BodyLength::Known(3));
         assert!(head.keep_alive);
@@ -311,7 +392,7 @@ mod tests {
             "GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
             "GET / HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n",
         ] {
-            assert!(Head::parse(bad.as_bytes(), PEER).is_err(), "{bad:?}");
+            assert!(Head::parse(bad.as_bytes(), PEER, None).is_err(), "{bad:?}");
         }
     }
 

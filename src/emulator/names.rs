@@ -30,10 +30,14 @@ pub(crate) fn container(name: &str) -> Outcome<()> {
 /// # Errors
 /// 400: it is longer than 1024 UTF-16 characters, has more than 254 segments, or a control character.
 pub(crate) fn blob(name: &str) -> Outcome<()> {
-    if name.chars().any(char::is_control) {
+    let (controls, units) = match name.is_ascii() {
+        true => (name.bytes().any(|b| b.is_ascii_control()), name.len()),
+        false => (name.chars().any(char::is_control), name.encode_utf16().count()),
+    };
+    if controls {
         return Err(e::INVALID_URI.into());
     }
-    if name.encode_utf16().count() > 1024 || name.split('/').count() > 254 {
+    if units > 1024 || name.bytes().filter(|b| *b == b'/').count() > 253 {
         return Err(e::OUT_OF_RANGE_INPUT.into());
     }
     Ok(())
@@ -45,6 +49,9 @@ pub(crate) fn blob(name: &str) -> Outcome<()> {
 /// 400 `InvalidUri`: broken percent-encoding or not UTF-8.
 pub(crate) fn decode(segment: &str) -> Outcome<String> {
     let bytes = segment.as_bytes();
+    if !bytes.iter().any(|b| matches!(b, b'%' | b'\\')) {
+        return Ok(segment.to_owned());
+    }
     let broken = bytes
         .iter()
         .enumerate()

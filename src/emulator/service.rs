@@ -2,6 +2,7 @@
 
 use super::auth::{Asked, Caller};
 use super::conn::Body;
+use super::digits::hex;
 use super::errors::{self as e, Failure, Outcome};
 use super::fault::{Faults, Interference, Lowered, Silence};
 use super::http::{Answer, BodyLength, Head, plain_number};
@@ -16,7 +17,7 @@ use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Versions of the service, oldest first.
+/// Versions of the service, oldest first: they are looked up by halving.
 const VERSIONS: &[&str] = &[
     "2009-09-19",
     "2011-08-18",
@@ -160,7 +161,7 @@ impl Service {
             lock(seen).push(Seen {
                 method: head.method.clone(),
                 path: head.path.clone(),
-                query: head.query.clone(),
+                query: head.query.text().to_owned(),
                 status,
                 body_len: head.body_len(),
                 received: head.body_len() - body.remaining(),
@@ -237,7 +238,7 @@ impl Service {
 
     /// The version a request is to be served by.
     fn version(&self, head: &Head) -> Outcome<&'static str> {
-        let known = |text: &str| VERSIONS.iter().find(|v| **v == text).copied();
+        let known = |text: &str| VERSIONS.binary_search(&text).ok().map(|at| VERSIONS[at]);
         if let Some(text) = head.header("x-ms-version") {
             return known(text).ok_or_else(|| Failure::header("x-ms-version", text));
         }
@@ -257,7 +258,13 @@ impl Service {
     fn request_id(&self, now: Ticks) -> String {
         // Relaxed: only uniqueness is needed.
         let count = self.requests.fetch_add(1, Ordering::Relaxed);
-        format!("{:08x}-001e-0000-{:04x}-{:012x}", count & 0xffff_ffff, count >> 32 & 0xffff, now & 0xffff_ffff_ffff)
+        let mut id = String::with_capacity(36);
+        hex(&mut id, count & 0xffff_ffff, 8);
+        id.push_str("-001e-0000-");
+        hex(&mut id, count >> 32 & 0xffff, 4);
+        id.push('-');
+        hex(&mut id, now & 0xffff_ffff_ffff, 12);
+        id
     }
 }
 
@@ -293,7 +300,7 @@ fn check_common(head: &Head) -> Outcome<()> {
         return Err(Failure::query("timeout", timeout, ""));
     }
     if let Some(id) = head.headers.get("x-ms-client-request-id")
-        && (id.len() > 1024 || !id.as_bytes().iter().all(|b| (0x20..0x7f).contains(b)))
+        && (id.len() > 1024 || !id.iter().all(|b| (0x20..0x7f).contains(b)))
     {
         return Err(Failure::header("x-ms-client-request-id", ""));
     }

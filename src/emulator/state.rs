@@ -5,6 +5,7 @@
 
 use super::blob::{Blob, Block, Facts};
 use super::errors::{self as e, Failure, Outcome};
+use super::grants::Grants;
 use super::held::Held;
 use super::lease::Lease;
 use super::payload::Payload;
@@ -40,6 +41,7 @@ pub(crate) struct Account {
     fading: Mutex<BTreeMap<String, Ticks>>,
     /// The XML last set as service properties.
     pub(crate) service: Mutex<Service>,
+    pub(crate) grants: Grants,
 }
 
 /// Service properties: what was set, kept as the elements it came in.
@@ -154,6 +156,7 @@ impl Model {
             containers: RwLock::default(),
             fading: Mutex::default(),
             service: Mutex::default(),
+            grants: Grants::default(),
         };
         let accounts = accounts.into_iter().map(account).collect();
         let model = Model { accounts, store, last_tick: AtomicU64::new(0), recent: Mutex::default(), unseen: Mutex::default() };

@@ -1,6 +1,7 @@
 //! Time as the service counts it: ticks of 100 ns since the year 1, as in its ETags and snapshot names, and the two ways it
 //! writes moments (RFC 1123 in headers, ISO 8601 with seven decimals in bodies).
 
+use super::digits::decimal;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// 100 ns since 0001-01-01T00:00:00Z.
@@ -38,10 +39,20 @@ pub(crate) fn http_date(moment: Ticks) -> String {
     let seconds = moment / SECOND;
     let days = seconds / DAY_SECONDS;
     let (year, month, day) = civil(days);
-    let weekday = usize::try_from(days % 7).map_or("", |d| DAYS[d]);
-    let month = usize::try_from(month - 1).map_or("", |m| MONTHS[m]);
-    let (h, m, s) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{weekday}, {day:02} {month} {year:04} {h:02}:{m:02}:{s:02} GMT")
+    let mut out = String::with_capacity(29);
+    out.push_str(usize::try_from(days % 7).map_or("", |d| DAYS[d]));
+    out.push_str(", ");
+    decimal(&mut out, day, 2);
+    out.push(' ');
+    out.push_str(usize::try_from(month - 1).map_or("", |m| MONTHS[m]));
+    out.push(' ');
+    decimal(&mut out, year, 4);
+    for (between, part) in [(' ', seconds / 3600 % 24), (':', seconds / 60 % 60), (':', seconds % 60)] {
+        out.push(between);
+        decimal(&mut out, part, 2);
+    }
+    out.push_str(" GMT");
+    out
 }
 
 /// `2026-01-15T08:30:00.1234567Z`.
@@ -83,7 +94,9 @@ pub(crate) fn parse_iso(text: &str) -> Option<Ticks> {
     if date.next().is_some() || clock.next().is_some() || fraction.len() > 7 {
         return None;
     }
-    assemble([year, month, day, h, m, s], number(&format!("{fraction:0<7}"))?)
+    let decimals = if fraction.is_empty() { 0 } else { number(fraction)? };
+    let scale = u32::try_from(7 - fraction.len()).map_or(1, |missing| 10u64.pow(missing));
+    assemble([year, month, day, h, m, s], decimals * scale)
 }
 
 fn number(digits: &str) -> Option<u64> {

@@ -105,6 +105,33 @@ async fn service_sas_does_what_it_says() {
 }
 
 #[tokio::test]
+async fn a_sas_that_was_good_once_is_held_against_each_request_anew() {
+    let service = with_blob().await;
+    service.put("/crate?restype=container", &[], b"").await;
+    let token = service.sas("box", None, &[("sv", VERSION), ("sr", "c"), ("sp", "r"), ("se", "2026-01-15T08:40:00Z")]);
+    let one = service.sas("box", Some("a b/ü.txt"), &[("sv", VERSION), ("sr", "b"), ("se", FAR), ("sp", "r")]);
+    for token in [&token, &one] {
+        assert_eq!(read(&service, As::Sas(token), &[]).await.status, 200);
+    }
+    let refused = [
+        ("PUT", BLOB, token.clone(), "AuthorizationPermissionMismatch"),
+        ("GET", "/crate/x", token.clone(), "AuthenticationFailed"),
+        ("GET", "/box/other", one, "AuthenticationFailed"),
+        ("GET", BLOB, token.replace("sp=r", "sp=rw"), "AuthenticationFailed"),
+        ("GET", BLOB, format!("{token}&sp=rw"), "AuthenticationFailed"),
+        ("PUT", BLOB, format!("sp=rw&{token}&sp=rw"), "AuthenticationFailed"),
+    ];
+    for (method, target, token, code) in refused {
+        let got = service.call_as(As::Sas(&token), method, target, &[("x-ms-blob-type", "BlockBlob")], b"").await;
+        assert_eq!(got.outcome(), (403, code), "{method} {target} {token}");
+    }
+    service.pass(599);
+    assert_eq!(read(&service, As::Sas(&token), &[]).await.status, 200);
+    service.pass(1);
+    assert_eq!(read(&service, As::Sas(&token), &[]).await.outcome(), (403, "AuthenticationFailed"));
+}
+
+#[tokio::test]
 async fn account_sas_has_services_and_resource_types() {
     let service = with_blob().await;
     for (ss, srt, outcome) in [

@@ -220,7 +220,7 @@ mod tests {
     fn hit(faults: &Faults, rule: &Armed, line: &str) -> bool {
         let before = rule.hits();
         let text = format!("{line} HTTP/1.1\r\n\r\n");
-        let (head, _) = Head::parse(text.as_bytes(), IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap().unwrap();
+        let (head, _) = Head::parse(text.as_bytes(), IpAddr::V4(Ipv4Addr::LOCALHOST), None).unwrap().unwrap();
         faults.meet(&head);
         rule.hits() > before
     }

@@ -62,7 +62,7 @@ fn parts(ctx: &Ctx<'_>, body: &[u8], boundary: &str) -> Option<Vec<(String, Head
             name.trim().eq_ignore_ascii_case("content-id").then(|| value.trim().to_owned())
         });
         let request = format!("{}\r\n\r\n", request.trim_end());
-        let (head, _) = Head::parse(request.as_bytes(), ctx.head.peer).ok()??;
+        let (head, _) = Head::parse(request.as_bytes(), ctx.head.peer, None).ok()??;
         found.push((id.unwrap_or_default(), head));
     }
     (!found.is_empty()).then_some(found)

@@ -14,7 +14,7 @@ use crate::emulator::blob::{Blob, Content, CopyState, Facts, Kind};
 use crate::emulator::conditions::{Conditions, Use, Verdict};
 use crate::emulator::errors::{self as e, Failure, Outcome};
 use crate::emulator::fetch::{Fetched, unmet, unreadable};
-use crate::emulator::http::{Answer, parameters};
+use crate::emulator::http::{Answer, Query};
 use crate::emulator::lease::{self, Phase};
 use crate::emulator::names;
 use crate::emulator::payload::{Payload, Piece};
@@ -66,9 +66,10 @@ impl Source {
         if origin.split_once(':').is_none_or(|(own, _)| own != scheme) || !here {
             return Err(e::CANNOT_VERIFY_SOURCE.into());
         }
-        let blob = Self::read(ctx, path, query)
+        let query = Query::of(query);
+        let blob = Self::read(ctx, path, &query)
             .map_err(|failure| unreadable(failure.status(), failure.code().name, failure.message()))?;
-        let kept = parameters(query).into_iter().find(|(name, _)| name == "snapshot");
+        let kept = query.parameters().iter().find(|(name, _)| name == "snapshot");
         let kept = kept.map(|(_, time)| format!("?snapshot={time}")).unwrap_or_default();
         Ok(Source { blob, url: format!("{scheme}://{authority}{path}{kept}"), fetched: false })
     }
@@ -91,7 +92,7 @@ impl Source {
         Source { blob, url: url.split_once('?').map_or(url, |(path, _)| path).to_owned(), fetched: true }
     }
 
-    fn read(ctx: &Ctx<'_>, path: &str, query: &str) -> Outcome<Blob> {
+    fn read(ctx: &Ctx<'_>, path: &str, query: &Query) -> Outcome<Blob> {
         let address = Address::of(path)?;
         let name = address.account.strip_suffix("-secondary").unwrap_or(&address.account);
         let account = ctx.model.account(name).ok_or(e::RESOURCE_NOT_FOUND)?;
@@ -109,7 +110,7 @@ impl Source {
         asked.authorise_source(query, ctx.head.peer, &own)?;
         let container = account.container(&address.container)?;
         let held = container.hold(ctx.model, &account.name)?;
-        let blob = match parameters(query).iter().find(|(name, _)| name == "snapshot") {
+        let blob = match query.parameters().iter().find(|(name, _)| name == "snapshot") {
             Some((_, time)) => held.snapshot(&address.blob, time)?,
             None => held.blob(&address.blob)?,
         };

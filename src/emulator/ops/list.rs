@@ -45,7 +45,7 @@ impl<'a> Paging<'a> {
             },
         };
         // A list may come as one value with commas, or as several parameters.
-        let values = ctx.head.parameters.iter().filter(|(name, _)| name.eq_ignore_ascii_case("include"));
+        let values = ctx.head.query.parameters().iter().filter(|(name, _)| name.eq_ignore_ascii_case("include"));
         let include: Vec<&str> =
             values.flat_map(|(_, value)| value.split(',')).map(str::trim).filter(|v| !v.is_empty()).collect();
         if let Some(unknown) = include.iter().find(|item| !allowed.contains(item)) {
