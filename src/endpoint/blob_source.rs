@@ -24,7 +24,6 @@ use crate::rest::request::Response;
 use crate::rest::stats::RetryCause;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use bytes::Bytes;
 use std::collections::HashSet;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -456,9 +455,9 @@ impl Reader for BlobReader {
 
     fn read<'a>(&'a self, offset: u64, len: u64) -> Task<'a, Result<Chunks>> {
         Box::pin(async move {
-            let mut all = Collect::default();
+            let mut all = Collect(Vec::with_capacity(usize::try_from(len).unwrap_or_default()));
             self.receive(offset, len, &mut all).await?;
-            Ok(all.0)
+            Ok(all.0.into())
         })
     }
 
@@ -485,17 +484,16 @@ impl Reader for BlobReader {
 }
 
 /// Keeps what comes.
-#[derive(Default)]
-struct Collect(Chunks);
+struct Collect(Vec<u8>);
 
 impl Receive for Collect {
     fn begin(&mut self, _: &Response) -> Result<()> {
-        self.0 = Chunks::default();
+        self.0.clear();
         Ok(())
     }
 
-    fn piece(&mut self, piece: Bytes) -> Result<()> {
-        self.0.push(piece);
+    fn piece(&mut self, piece: &[u8]) -> Result<()> {
+        self.0.extend_from_slice(piece);
         Ok(())
     }
 }
@@ -508,7 +506,7 @@ impl Receive for Poured<'_> {
         self.0.restart()
     }
 
-    fn piece(&mut self, piece: Bytes) -> Result<()> {
+    fn piece(&mut self, piece: &[u8]) -> Result<()> {
         self.0.piece(piece)
     }
 }

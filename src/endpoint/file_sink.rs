@@ -15,7 +15,6 @@ use crate::endpoint::part::{Part, open_alone};
 use crate::endpoint::{BlockId, Facts, Finish, Limits, Payload, Pour, Reader, Receipt, Sink, Span, Task, There, Which, nameless};
 use crate::error::{Error, Kind, Result};
 use crate::units::{ByteCount, MIB};
-use bytes::Bytes;
 use md5::{Digest as _, Md5};
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use std::collections::{HashMap, HashSet};
@@ -284,15 +283,15 @@ impl Pour for Writing<'_> {
         Ok(())
     }
 
-    fn piece(&mut self, piece: Bytes) -> Result<()> {
+    fn piece(&mut self, piece: &[u8]) -> Result<()> {
         if let Some(crc64) = &mut self.crc64 {
-            crc64.update(&piece);
+            crc64.update(piece);
         }
         if let Some(md5) = &mut self.md5 {
-            md5.update(&piece);
+            md5.update(piece);
         }
         let (file, at) = (self.file, self.at);
-        let write = || file.write_all_at(&piece, at);
+        let write = || file.write_all_at(piece, at);
         let written = if self.waits {
             tokio::task::block_in_place(write)
         } else {

@@ -49,7 +49,6 @@ use crate::attributes::{Attributes, Replace};
 use crate::chunks::Chunks;
 use crate::error::{Error, Kind, Result};
 use crate::rest::from_url::Link;
-use bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -214,7 +213,7 @@ pub trait Reader: Send + Sync {
         Box::pin(async move {
             let data = self.read(offset, len).await?;
             into.restart()?;
-            data.iter().try_for_each(|piece| into.piece(piece.clone()))?;
+            data.iter().try_for_each(|piece| into.piece(piece))?;
             Ok(Receipt { attempts: 1 })
         })
     }
@@ -228,11 +227,11 @@ pub trait Pour: Send {
     /// Any: reading ends with it.
     fn restart(&mut self) -> Result<()>;
 
-    /// The next piece. Should be dropped soon: its memory is used again only then.
+    /// The next piece.
     ///
     /// # Errors
     /// Any: reading ends with it.
-    fn piece(&mut self, piece: Bytes) -> Result<()>;
+    fn piece(&mut self, piece: &[u8]) -> Result<()>;
 }
 
 /// A part of an open object, for a sink that draws the bytes itself.

@@ -27,7 +27,7 @@ pub(crate) enum Verdict {
 
 /// Whether an answer comes from the service rather than from something in between.
 pub(crate) fn from_service(response: &Response) -> bool {
-    response.headers.contains_key("x-ms-request-id") || response.headers.contains_key("x-ms-version")
+    response.headers.contains("x-ms-request-id") || response.headers.contains("x-ms-version")
 }
 
 /// What was asked, as far as the meaning of an answer depends on it.
@@ -164,11 +164,9 @@ pub(crate) fn retry_hint(response: &Response, now: SystemTime) -> Option<Duratio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::{HeaderMap, HeaderName, HeaderValue};
 
     fn response(status: u16, headers: &[(&'static str, &str)], body: &str) -> Response {
-        let headers: HeaderMap =
-            headers.iter().map(|(n, v)| (HeaderName::from_static(n), HeaderValue::from_str(v).unwrap())).collect();
+        let headers = headers.iter().copied().collect();
         Response { status: StatusCode::from_u16(status).unwrap(), headers, body: body.to_owned().into(), attempts: 1 }
     }
 

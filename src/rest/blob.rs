@@ -7,6 +7,7 @@ use crate::error::{Error, Kind, Result};
 use crate::rest::auth::Need;
 use crate::rest::client::{Client, Op};
 use crate::rest::date;
+use crate::rest::headers::text;
 use crate::rest::model::{BlockList, BlockListType, BlockState, ListedBlock, XmlError, block_list_xml, each_block, unquoted};
 use crate::rest::properties::{self, md5_header};
 use crate::rest::request::{Request, Response};
@@ -78,7 +79,7 @@ impl BlobProperties {
 
     /// All headers that are text, by name.
     pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
+        self.0.headers.iter().filter_map(|(name, value)| Some((name, text(value)?)))
     }
 
     /// Any property as its header has it, e.g. `content-type` or `x-ms-access-tier`.
@@ -89,7 +90,7 @@ impl BlobProperties {
     /// Whether every header could be read as text: what could not is missing from [`BlobProperties::get`] and
     /// [`BlobProperties::metadata`].
     pub fn all_text(&self) -> bool {
-        self.0.headers.values().all(|value| value.to_str().is_ok())
+        self.0.headers.iter().all(|(_, value)| text(value).is_some())
     }
 
     /// What it carries, as far as a write can set it: without tags, which are asked for apart, and tier. Metadata names are in
@@ -123,7 +124,7 @@ impl BlobProperties {
 
     /// Metadata, names in lower case as HTTP libraries hand them on.
     pub fn metadata(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.headers.iter().filter_map(|(name, value)| Some((name.as_str().strip_prefix("x-ms-meta-")?, value.to_str().ok()?)))
+        self.all().filter_map(|(name, value)| Some((name.strip_prefix("x-ms-meta-")?, value)))
     }
 }
 

@@ -3,21 +3,18 @@
 use crate::chunks::Chunks;
 use crate::rest::pace::Pace;
 use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use tokio::time::{Instant, Sleep};
 
-/// Hands [`Chunks`] to the connection: one frame a piece, so that a block goes out as one long vectored write.
+/// Hands [`Chunks`] to the connection, piece by piece, so that a block goes out as one long write.
+#[derive(Default)]
 pub(crate) struct SendBody {
     chunks: Chunks,
     /// Index of the next piece.
     next: usize,
-    /// Bytes not yet handed out.
-    left: u64,
     capped: Option<Capped>,
 }
 
@@ -45,7 +42,7 @@ impl SendBody {
             pace.book(*head, Instant::now());
         }
         let capped = cap.map(|cap| Capped { cap, piece: Bytes::new(), booked: None });
-        SendBody { left: chunks.len(), chunks, next: 0, capped }
+        SendBody { chunks, next: 0, capped }
     }
 
     fn next_piece(&mut self) -> Option<Bytes> {
@@ -57,36 +54,16 @@ impl SendBody {
             }
         }
     }
-}
 
-impl Body for SendBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let this = self.get_mut();
-        let out = match this.capped.take() {
-            None => this.next_piece(),
-            Some(mut capped) => {
-                if capped.piece.is_empty() {
-                    capped.piece = this.next_piece().unwrap_or_default();
-                }
-                let slice = poll_slice(&mut capped, cx);
-                this.capped = Some(capped);
-                ready!(slice)
-            }
-        };
-        let Some(out) = out else { return Poll::Ready(None) };
-        this.left -= out.len() as u64;
-        Poll::Ready(Some(Ok(Frame::data(out))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.left == 0
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
+    /// The next piece, once it may go; `None` at the end. No piece is empty.
+    pub(crate) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let Some(mut capped) = self.capped.take() else { return Poll::Ready(self.next_piece()) };
+        if capped.piece.is_empty() {
+            capped.piece = self.next_piece().unwrap_or_default();
+        }
+        let slice = poll_slice(&mut capped, cx);
+        self.capped = Some(capped);
+        slice
     }
 }
 
@@ -113,10 +90,10 @@ mod tests {
     use super::*;
     use std::future::poll_fn;
 
-    async fn frames(body: &mut SendBody) -> Vec<Bytes> {
+    async fn pieces(body: &mut SendBody) -> Vec<Bytes> {
         let mut out = Vec::new();
-        while let Some(Ok(frame)) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
-            out.push(frame.into_data().unwrap());
+        while let Some(piece) = poll_fn(|cx| body.poll_piece(cx)).await {
+            out.push(piece);
         }
         out
     }
@@ -132,19 +109,17 @@ mod tests {
         chunks.push(Bytes::new());
         chunks.push(b.clone());
         let mut body = SendBody::new(chunks, None);
-        assert_eq!(body.size_hint().exact(), Some(100_010));
-        let out = frames(&mut body).await;
+        let out = pieces(&mut body).await;
         assert_eq!(out, [a.clone(), b]);
         assert_eq!(out[0].as_ptr(), a.as_ptr());
-        assert!(body.is_end_stream());
-        assert!(SendBody::new(Chunks::default(), None).is_end_stream());
+        assert!(pieces(&mut SendBody::new(Chunks::default(), None)).await.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn capped_body_takes_its_time_and_keeps_its_bytes() {
         let data: Vec<u8> = (0..1_000_000u32).map(|i| i.to_le_bytes()[0]).collect();
         let start = Instant::now();
-        let out = frames(&mut SendBody::new(data.clone().into(), Some(cap(&Arc::new(Pace::new(800_000)))))).await;
+        let out = pieces(&mut SendBody::new(data.clone().into(), Some(cap(&Arc::new(Pace::new(800_000)))))).await;
         assert_eq!(out.concat(), data);
         let took = start.elapsed().as_secs_f64();
         assert!((9.5..=10.5).contains(&took), "1 MB at 100 kB/s took {took} s");
@@ -155,8 +130,8 @@ mod tests {
     async fn heads_count_against_the_cap() {
         let (pace, start) = (Arc::new(Pace::new(800_000)), Instant::now());
         for _ in 0..500 {
-            frames(&mut SendBody::new(vec![0; 500].into(), Some(cap(&pace)))).await;
-            frames(&mut SendBody::new(Chunks::default(), Some(cap(&pace)))).await;
+            pieces(&mut SendBody::new(vec![0; 500].into(), Some(cap(&pace)))).await;
+            pieces(&mut SendBody::new(Chunks::default(), Some(cap(&pace)))).await;
         }
         let took = start.elapsed().as_secs_f64();
         assert!((6.5..=7.5).contains(&took), "1000 heads of 450 bytes and 250 kB at 100 kB/s took {took} s");

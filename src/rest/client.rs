@@ -289,19 +289,19 @@ impl Inner {
         mut into: Option<&mut Incoming<'_>>,
     ) -> Result<Outcome> {
         self.credential.ready().await.map_err(|e| e.context(self.doing(&request.path, op)))?;
-        let lease = match self.transport.lease(story.fresh).await {
+        let mut lease = match self.transport.lease(story.fresh).await {
             Ok(lease) => lease,
             Err(failure) => return self.failed(request, op, story, failure),
         };
         self.connected.store(true, Relaxed);
         let sums = self.sums(request);
-        let wire = self.dress(request, &lease, &sums).map_err(|e| e.context(self.doing(&request.path, op)))?;
+        self.dress(request, &mut lease, &sums).map_err(|e| e.context(self.doing(&request.path, op)))?;
         let sent_at = Instant::now();
         story.sent += 1;
         if let Some(into) = &mut into {
             into.expect(sums.asked);
         }
-        match self.transport.exchange(lease, wire, request.patience, into.as_deref_mut()).await {
+        match self.transport.exchange(lease, request.patience, into.as_deref_mut()).await {
             Ok(response) => {
                 let whole = into.is_none_or(|into| into.is_whole());
                 let outcome = self.judged(request, op, story, Heard { response, sums, whole, sent_at })?;
@@ -367,8 +367,8 @@ impl Inner {
         if request.headers.contains_key(from_url::COPY_SOURCE) {
             self.fetched.store(true, Relaxed);
         }
-        let theirs = response.headers.get(&X_MS_CONTENT_CRC64);
-        let arrived = request.crc64.zip(theirs).is_none_or(|(ours, theirs)| *theirs == crc64_header(ours));
+        let theirs = response.headers.bytes(X_MS_CONTENT_CRC64.as_str());
+        let arrived = request.crc64.zip(theirs).is_none_or(|(ours, theirs)| *theirs == *crc64_header(ours).as_bytes());
         if arrived && whole {
             return Ok(Outcome::Done(response));
         }
@@ -406,10 +406,11 @@ impl Inner {
                 story.sent -= u32::from(!sent);
                 return Ok(Outcome::AtOnce);
             }
-            Failure::Broken(error) if body_is_gone(&*error) => {
+            // The kernel found no memory behind the body: a mapped file was cut short. It will find none again.
+            Failure::Broken(error) if error.raw_os_error() == Some(libc::EFAULT) => {
                 return Err(self.error(Kind::SourceChanged, request, op, story).with_source(error));
             }
-            Failure::Broken(error) => Trouble::Failure(RetryCause::Connection, error),
+            Failure::Broken(error) => Trouble::Failure(RetryCause::Connection, error.into()),
             Failure::NoProgress(after) => {
                 let text = format!("no byte moved for {} s", after.as_secs());
                 Trouble::Failure(RetryCause::NoProgress, text.into())
@@ -435,11 +436,4 @@ impl Inner {
     fn doing(&self, path: &str, op: Op) -> String {
         format!("cannot {} {}", op.action, self.location.safe_path(path))
     }
-}
-
-/// Whether the kernel found no memory behind the body (`EFAULT`): a mapped file was cut short. It will find none again.
-fn body_is_gone(error: &(dyn std::error::Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source())
-        .filter_map(|error| error.downcast_ref::<std::io::Error>())
-        .any(|error| error.raw_os_error() == Some(libc::EFAULT))
 }

@@ -14,6 +14,8 @@ pub mod connect;
 pub mod container;
 pub mod date;
 pub mod from_url;
+pub mod headers;
+mod http1;
 mod leftovers;
 pub mod location;
 pub mod model;
@@ -28,6 +30,7 @@ pub mod request;
 mod retry;
 pub mod stats;
 mod transport;
+mod watchdog;
 
 /// `x-ms-version` sent with every request: the newest that Azurite 3.35 takes, and it has every limit we use.
 pub const VERSION: &str = "2025-11-05";

@@ -301,6 +301,7 @@ fn lease_id(random: u128) -> String {
 mod tests {
     use super::*;
     use crate::error::Answer;
+    use crate::rest::headers::Headers;
 
     fn answered(status: u16, code: &str) -> Result<Response> {
         let answer = Answer { status, code: Some(code.to_owned()), from_service: true, ..Answer::default() };
@@ -308,7 +309,7 @@ mod tests {
     }
 
     fn ok() -> Result<Response> {
-        let (status, headers) = (http::StatusCode::OK, http::HeaderMap::new());
+        let (status, headers) = (http::StatusCode::OK, Headers::default());
         Ok(Response { status, headers, body: bytes::Bytes::new(), attempts: 1 })
     }
 

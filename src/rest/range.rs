@@ -7,7 +7,6 @@ use crate::rest::blob::Blob;
 use crate::rest::client::Op;
 use crate::rest::receive::Receive;
 use crate::rest::request::{Request, Response};
-use bytes::Bytes;
 use http::{HeaderValue, Method, header};
 
 /// Largest range the service sends a checksum with, bytes.
@@ -89,7 +88,7 @@ impl<W: Fn() -> String + Send> Receive for Asked<'_, W> {
         Err(Error::new(Kind::BadAnswer, text))
     }
 
-    fn piece(&mut self, piece: Bytes) -> Result<()> {
+    fn piece(&mut self, piece: &[u8]) -> Result<()> {
         self.into.piece(piece)
     }
 }

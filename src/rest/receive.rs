@@ -1,7 +1,7 @@
 //! The body of an answer on its way in: piece by piece to whoever takes it, summed on the way, no faster than a cap allows.
 //!
-//! Pieces go on as they come out of the connection, and its buffer is used again as soon as they are dropped: a body of any
-//! length passes through the same few hundred kilobytes, while they are in the processor's cache. An answer that breaks off is
+//! Pieces go on as they come out of the connection: a body of any length passes through the same few hundred kilobytes, while they
+//! are in the processor's cache. An answer that breaks off is
 //! asked for again whole, so a taker must be able to begin anew.
 
 use crate::crc64::Crc64;
@@ -10,7 +10,6 @@ use crate::rest::properties::crc64_header;
 use crate::rest::request::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use bytes::Bytes;
 use http::HeaderValue;
 use md5::{Digest as _, Md5};
 
@@ -22,11 +21,11 @@ pub trait Receive: Send {
     /// Any: the request ends with it.
     fn begin(&mut self, head: &Response) -> Result<()>;
 
-    /// The next piece. Should be dropped soon: the connection's buffer is used again only then.
+    /// The next piece.
     ///
     /// # Errors
     /// Any: the request ends with it.
-    fn piece(&mut self, piece: Bytes) -> Result<()>;
+    fn piece(&mut self, piece: &[u8]) -> Result<()>;
 }
 
 /// The checksum of a range that the service is asked to send along ("Get Blob", `x-ms-range-get-content-crc64` and `-md5`; of
@@ -62,7 +61,7 @@ pub(crate) struct Incoming<'a> {
     into: &'a mut dyn Receive,
     running: Running,
     /// What the answer says it should be.
-    told: Option<HeaderValue>,
+    told: Option<Vec<u8>>,
 }
 
 enum Running {
@@ -92,7 +91,7 @@ impl<'a> Incoming<'a> {
             Running::Crc64(_) => Some(Sum::Crc64),
             Running::Md5(_) => Some(Sum::Md5),
         };
-        self.told = sum.and_then(|sum| head.headers.get(sum.answered_by()).cloned());
+        self.told = sum.and_then(|sum| head.headers.bytes(sum.answered_by()).map(<[u8]>::to_vec));
         if self.told.is_none() {
             // Nothing to compare with.
             self.running = Running::None;
@@ -100,11 +99,11 @@ impl<'a> Incoming<'a> {
         self.into.begin(head)
     }
 
-    pub(crate) fn piece(&mut self, piece: Bytes) -> Result<()> {
+    pub(crate) fn piece(&mut self, piece: &[u8]) -> Result<()> {
         match &mut self.running {
             Running::None => {}
-            Running::Crc64(crc64) => crc64.update(&piece),
-            Running::Md5(md5) => md5.update(&piece),
+            Running::Crc64(crc64) => crc64.update(piece),
+            Running::Md5(md5) => md5.update(piece),
         }
         self.into.piece(piece)
     }
@@ -116,6 +115,6 @@ impl<'a> Incoming<'a> {
             Running::Crc64(crc64) => crc64_header(crc64.finish()),
             Running::Md5(md5) => HeaderValue::try_from(BASE64.encode(md5.finalize())).expect("base64 is visible ASCII"),
         };
-        self.told.as_ref().is_none_or(|told| *told == ours)
+        self.told.as_ref().is_none_or(|told| *told == ours.as_bytes())
     }
 }

@@ -1,6 +1,7 @@
 //! One request to the service before it is signed, and one answer.
 
 use crate::chunks::Chunks;
+use crate::rest::headers::Headers;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header::HeaderName};
 use std::time::Duration;
@@ -34,7 +35,7 @@ pub struct Response {
     /// HTTP status.
     pub status: StatusCode,
     /// Headers.
-    pub headers: HeaderMap,
+    pub headers: Headers,
     /// Body.
     pub body: Bytes,
     /// Requests sent until it came, 1 at least: more where some were sent again.
@@ -42,9 +43,9 @@ pub struct Response {
 }
 
 impl Response {
-    /// A header's value, where it is there and text.
+    /// A header's value, where it is there and text. The name is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
+        self.headers.get(name)
     }
 }
 

@@ -43,6 +43,7 @@ mod faults;
 mod faulty_files;
 mod from_url;
 mod fuzz;
+mod http1;
 mod jobs;
 mod journal_figures;
 mod killed;

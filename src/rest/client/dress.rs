@@ -5,14 +5,14 @@ use super::{Check, Inner};
 use crate::error::{Error, Kind, Result};
 use crate::rest::auth::Head;
 use crate::rest::body::{Cap, SendBody};
+use crate::rest::http1::RequestHead;
 use crate::rest::properties::{crc64_header, md5_header};
 use crate::rest::receive::Sum;
 use crate::rest::request::Request;
 use crate::rest::transport::Lease;
 use crate::rest::{VERSION, date};
-use bytes::Bytes;
+use http::Method;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Uri};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::SystemTime;
@@ -46,12 +46,6 @@ impl Sums {
     }
 }
 
-/// Bytes of a request's head as HTTP/1.1 writes it.
-fn head_len(method: &Method, uri: &Uri, headers: &http::HeaderMap) -> usize {
-    let line = method.as_str().len() + uri.path_and_query().map_or(1, |path| path.as_str().len()) + " HTTP/1.1\r\n ".len();
-    line + headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len()).sum::<usize>() + "\r\n".len()
-}
-
 /// Path and query as they stand in the request line.
 pub(super) fn push_target(target: &mut String, request: &Request, suffix: &str) {
     target.push_str(&request.path);
@@ -70,8 +64,8 @@ pub(super) fn push_target(target: &mut String, request: &Request, suffix: &str) 
 }
 
 impl Inner {
-    /// Puts on what each try has anew: date, id, checksum, length, signature.
-    pub(super) fn dress(&self, request: &Request, lease: &Lease, sums: &Sums) -> Result<http::Request<SendBody>> {
+    /// Gives the connection the request, with what each try has anew: date, id, checksum, length, signature.
+    pub(super) fn dress(&self, request: &Request, lease: &mut Lease, sums: &Sums) -> Result<()> {
         // With room for all that follows: growing maps were a twentieth of the instructions a small file takes.
         let mut headers = HeaderMap::with_capacity(request.headers.keys_len() + DRESS);
         headers.extend(request.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
@@ -112,19 +106,16 @@ impl Inner {
             }
         }
         push_target(&mut target, request, &suffix);
-        let uri = Uri::from_maybe_shared(Bytes::from(target))
+        let head = RequestHead { method: request.method.as_str(), target: &target, headers: &headers };
+        let written = lease.head();
+        head.write(written)
             .map_err(|e| Error::new(Kind::Usage, "the path or the query cannot stand in a request").with_source(e))?;
 
-        let cap = self.pace.as_ref().map(|pace| Cap {
-            pace: pace.clone(),
-            head: head_len(&request.method, &uri, &headers),
-            waiting: lease.activity().waiting.clone(),
-        });
-        let mut wire = http::Request::new(SendBody::new(request.body.clone(), cap));
-        *wire.method_mut() = request.method.clone();
-        *wire.uri_mut() = uri;
-        *wire.headers_mut() = headers;
-        Ok(wire)
+        let head = written.len();
+        let waiting = &lease.activity().waiting;
+        let cap = self.pace.as_ref().map(|pace| Cap { pace: pace.clone(), head, waiting: waiting.clone() });
+        lease.begin(SendBody::new(request.body.clone(), cap), request.method == Method::HEAD);
+        Ok(())
     }
 
     /// How a try of this request is protected, as things stand.

@@ -5,8 +5,9 @@
 //!
 //! Sources: "Blob Batch", Azure Storage REST reference; RFC 2046, 5.1 (multipart).
 
+use crate::rest::headers::Headers;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::StatusCode;
 use std::fmt;
 
 /// A body under construction.
@@ -24,7 +25,7 @@ pub struct Part {
     /// Its own status.
     pub status: StatusCode,
     /// Its own headers.
-    pub headers: HeaderMap,
+    pub headers: Headers,
     /// Its own body.
     pub body: Bytes,
 }
@@ -154,11 +155,7 @@ fn read_part(body: &Bytes, start: usize, end: usize) -> Result<Part, Malformed> 
         _ => return Err(broken),
     };
     let status = answer.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or_else(|| broken.clone())?;
-    let mut headers = HeaderMap::new();
-    for header in answer.headers.iter() {
-        let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| broken.clone())?;
-        headers.append(name, HeaderValue::from_bytes(header.value).map_err(|_| broken.clone())?);
-    }
+    let headers = answer.headers.iter().map(|header| (header.name, header.value)).collect();
     // The line end before a boundary belongs to the boundary.
     let mut until = end;
     for byte in [b'\n', b'\r'] {
@@ -199,8 +196,8 @@ mod tests {
             let parts = read(TYPE, &text).unwrap();
             let seen: Vec<_> = parts.iter().map(|part| (part.content_id, part.status.as_u16())).collect();
             assert_eq!(seen, [(Some(0), 202), (Some(2), 404)]);
-            assert!(parts[0].body.is_empty() && parts[0].headers["x-ms-delete-type-permanent"] == "true");
-            assert_eq!(parts[1].headers["x-ms-error-code"], "BlobNotFound");
+            assert!(parts[0].body.is_empty() && parts[0].headers.get("x-ms-delete-type-permanent") == Some("true"));
+            assert_eq!(parts[1].headers.get("x-ms-error-code"), Some("BlobNotFound"));
             assert!(parts[1].body.starts_with(b"<?xml") && parts[1].body.ends_with(b"</Error>"));
         }
         let quoted = TYPE.replace("boundary=", "BOUNDARY=\"") + "\"; charset=utf-8";
