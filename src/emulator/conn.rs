@@ -226,7 +226,7 @@ impl Body<'_> {
         self.invite().await?;
         let mut wanted = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(count);
         out.reserve(wanted);
-        if let Some(mut faults) = self.faults.take() {
+        if let Some(mut faults) = self.faults.take_if(|faults| !faults.leaves_body()) {
             let result = self.fill_disturbed(&mut faults, out, wanted).await;
             self.faults = Some(faults);
             return result;
@@ -273,7 +273,7 @@ impl Body<'_> {
     /// # Errors
     /// As [`fill`](Body::fill).
     pub(crate) async fn discard(&mut self) -> io::Result<()> {
-        if self.faults.is_some() {
+        if self.faults.as_ref().is_some_and(|faults| !faults.leaves_body()) {
             let mut scratch = BytesMut::new();
             while self.remaining > 0 {
                 scratch.clear();

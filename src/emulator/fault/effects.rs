@@ -243,6 +243,11 @@ impl Interference {
         self.effects.rate.is_some()
     }
 
+    /// Whether the request's body can be received, or dropped, as it is.
+    pub(crate) fn leaves_body(&self) -> bool {
+        !self.is_narrow() && self.effects.flip_request.is_none() && !matches!(self.effects.end, Some(End::Reset(_)))
+    }
+
     /// How many bytes of the body may be received at once.
     pub(crate) fn piece(&self, wanted: usize) -> usize {
         let to_reset = match self.effects.end {
