@@ -176,7 +176,7 @@ impl Sink for AccountSink {
         in_part!(self, target, sink, name => sink.look(name))
     }
 
-    /// Bytes add up; how often the service pushed back is the client's, which all containers share.
+    /// Bytes add up; how often the service pushed back, and how many wait, is the client's, which all containers share.
     fn flow(&self) -> Option<Flow> {
         let flows = self.any().filter_map(Sink::flow);
         flows.reduce(|all, one| Flow { moved: if self.draws { all.moved + one.moved } else { all.moved }, ..all })

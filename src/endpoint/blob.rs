@@ -11,7 +11,6 @@ use crate::rest::client::{Check, Client};
 use crate::rest::location::Location;
 use crate::rest::model::BlockListType;
 use crate::rest::names::check_blob_name;
-use crate::rest::stats::RetryCause;
 use crate::units::MIB;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -143,7 +142,7 @@ impl Sink for BlobSink {
 
     fn flow(&self) -> Option<Flow> {
         let stats = self.client.stats();
-        Some(Flow { moved: stats.bytes_sent.load(Relaxed), pushed_back: stats.retries()[RetryCause::Throttled as usize] })
+        Some(Flow::counted(stats, stats.bytes_sent.load(Relaxed)))
     }
 
     fn describe(&self, target: &str) -> String {

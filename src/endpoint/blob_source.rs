@@ -21,7 +21,6 @@ use crate::rest::model::BlobItem;
 use crate::rest::range::Range;
 use crate::rest::receive::Receive;
 use crate::rest::request::Response;
-use crate::rest::stats::RetryCause;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use std::collections::HashSet;
@@ -425,7 +424,7 @@ impl Source for BlobSource {
 
     fn flow(&self) -> Option<Flow> {
         let stats = self.client.stats();
-        Some(Flow { moved: stats.bytes_received.load(Relaxed), pushed_back: stats.retries()[RetryCause::Throttled as usize] })
+        Some(Flow::counted(stats, stats.bytes_received.load(Relaxed)))
     }
 }
 

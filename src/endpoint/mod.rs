@@ -49,9 +49,11 @@ use crate::attributes::{Attributes, Replace};
 use crate::chunks::Chunks;
 use crate::error::{Error, Kind, Result};
 use crate::rest::from_url::Link;
+use crate::rest::stats::{RetryCause, Stats};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::SystemTime;
 use tokio::sync::mpsc;
 
@@ -322,13 +324,22 @@ pub struct Limits {
     pub blocks: u32,
 }
 
-/// What has gone to a sink so far, by every way it has: totals that only grow.
+/// What has gone to a sink so far, by every way it has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flow {
-    /// Bytes on their way or there, those sent again included.
+    /// Bytes on their way or there, those sent again included. Only grows.
     pub moved: u64,
-    /// Times it asked to be sent less.
+    /// Times it asked to be sent less. Only grows.
     pub pushed_back: u64,
+    /// Requests that wait now to be sent again, without its having asked the others to wait as well: others may go in their place.
+    pub waiting: u64,
+}
+
+impl Flow {
+    /// What a client has counted, beside what it moved.
+    fn counted(stats: &Stats, moved: u64) -> Flow {
+        Flow { moved, pushed_back: stats.retries()[RetryCause::Throttled as usize], waiting: stats.waiting.load(Relaxed) }
+    }
 }
 
 /// Something objects are written to. Each method retries inside; an error is final.

@@ -18,7 +18,7 @@ use crate::rest::pace::Pace;
 use crate::rest::properties::crc64_header;
 use crate::rest::receive::{Incoming, Receive};
 use crate::rest::request::{Request, Response};
-use crate::rest::retry::{self, Brake};
+use crate::rest::retry::{Brake, Wait};
 use crate::rest::stats::{RetryCause, Stats};
 use crate::rest::transport::{Failure, Transport};
 use crate::secret::SafeUrl;
@@ -246,13 +246,13 @@ impl Client {
                 Trouble::Answer(cause, response) => (*cause, answer::retry_hint(response, SystemTime::now())),
                 Trouble::Failure(cause, _) => (*cause, None),
             };
-            let wait = retry::delay(story.failures, hint).max(inner.brake.left());
-            if inner.is_hopeless(story.failures, failing_for, wait, hint) {
+            let wait = inner.brake.delay(story.failures, cause, hint);
+            if inner.is_hopeless(story.failures, failing_for, wait.time, hint) {
                 return Err(inner.gave_up(&request, op, &story, trouble));
             }
-            tracing::debug!(?cause, ?wait, failures = story.failures, "{} will be tried again", inner.doing(&request.path, op));
+            tracing::debug!(?cause, wait = ?wait.time, failures = story.failures, "{} will be tried again", inner.doing(&request.path, op));
             inner.config.stats.retried(cause);
-            tokio::time::sleep(wait).await;
+            inner.wait(wait).await;
         }
     }
 }
@@ -274,6 +274,12 @@ enum Outcome {
 }
 
 impl Inner {
+    /// Waits, counted among those that do where the others go on.
+    async fn wait(&self, wait: Wait) {
+        let _waits = wait.alone.then(|| self.config.stats.waits());
+        tokio::time::sleep(wait.time).await;
+    }
+
     /// Whether it is given up rather than waited for so long.
     fn is_hopeless(&self, failures: u32, failing_for: Duration, wait: Duration, hint: Option<Duration>) -> bool {
         let limit = self.config.give_up_after;

@@ -1,5 +1,6 @@
 //! When to send again: how long to wait, and the brake that slows every request of a client when the service asks for it.
 
+use crate::rest::stats::RetryCause;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,6 +8,10 @@ use tokio::time::Instant;
 
 /// First wait, at most.
 const BASE: Duration = Duration::from_millis(200);
+
+/// First wait of a request that was refused alone, at most: nothing says that the service has too much to do, and the last
+/// requests of a job would have it wait for them.
+const ALONE: Duration = Duration::from_millis(50);
 
 /// No wait of our own choosing is longer.
 const CAP: Duration = Duration::from_secs(60);
@@ -22,10 +27,12 @@ fn ceiling(failures: u32) -> Duration {
     BASE.saturating_mul(1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX)).min(CAP)
 }
 
-/// Exponential with full jitter: anything from nothing to the ceiling, but what the service asked for at least.
-pub(crate) fn delay(failures: u32, hint: Option<Duration>) -> Duration {
-    let own = ceiling(failures).mul_f64(random_fraction());
-    own.max(hint.unwrap_or_default())
+/// How long a request waits before it is sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wait {
+    pub(crate) time: Duration,
+    /// The service refused this request and has the others go on.
+    pub(crate) alone: bool,
 }
 
 /// One refusal in so many answers concerns the request that it met and no other, and so do [`LUCK`] that come oftener. A service
@@ -119,6 +126,16 @@ impl Brake {
         until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
 
+    /// How long a request waits that has failed so often, the last time for this cause. Exponential with full jitter: anything
+    /// from nothing to the ceiling, but what the service asked for, and what the brake holds for, at least.
+    pub(crate) fn delay(&self, failures: u32, cause: RetryCause, hint: Option<Duration>) -> Wait {
+        let left = self.left();
+        let alone = cause == RetryCause::Throttled && left.is_zero() && hint.is_none();
+        let longest = if alone && failures <= 1 { ALONE } else { ceiling(failures) };
+        let time = longest.mul_f64(random_fraction()).max(hint.unwrap_or_default()).max(left);
+        Wait { time, alone }
+    }
+
     /// Waits until the brake is off.
     pub(crate) async fn wait(&self) {
         while self.on.load(Relaxed) {
@@ -143,9 +160,12 @@ mod tests {
         let ceilings: Vec<f64> = (1..=11).map(|n| ceiling(n).as_secs_f64()).collect();
         assert_eq!(ceilings, [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60.0, 60.0]);
         assert_eq!(ceiling(u32::MAX), CAP);
+        let brake = Brake::default();
         for failures in [1, 5, 20] {
-            assert!(delay(failures, None) <= ceiling(failures));
-            assert!((S * 7..=S * 60).contains(&delay(failures, Some(S * 7))));
+            let delay = |hint| brake.delay(failures, RetryCause::Connection, hint).time;
+            assert!((0..100).all(|_| delay(None) <= ceiling(failures)));
+            assert!((0..100).any(|_| delay(None) > ceiling(failures) / 2));
+            assert!((S * 7..=S * 60).contains(&delay(Some(S * 7))));
         }
     }
 
@@ -182,6 +202,21 @@ mod tests {
         (0..LUCK).for_each(|_| brake.throttled(now, None));
         brake.throttled(now, None);
         assert_eq!(brake.left(), BASE);
+    }
+
+    // semantics 21
+    #[tokio::test(start_paused = true)]
+    async fn what_is_refused_alone_goes_again_soon_the_first_time() {
+        let (brake, now) = (Brake::default(), Instant::now());
+        brake.throttled(now, None);
+        let longest =
+            |failures| (0..100).map(|_| brake.delay(failures, RetryCause::Throttled, None)).max_by_key(|wait| wait.time).unwrap();
+        assert!(longest(1).alone && longest(1).time <= ALONE);
+        assert!(longest(2).alone && longest(2).time > ALONE && longest(2).time <= ceiling(2));
+        let told = brake.delay(1, RetryCause::Throttled, Some(S));
+        assert_eq!(told, Wait { time: S, alone: false });
+        (0..LUCK).for_each(|_| brake.throttled(now, None));
+        assert_eq!(brake.delay(1, RetryCause::Throttled, None), Wait { time: BASE, alone: false });
     }
 
     #[tokio::test(start_paused = true)]

@@ -38,6 +38,8 @@ pub struct Stats {
     /// Bytes, in both directions, of requests that have not ended yet. Falls again when a request ends, whatever came of it, so
     /// that nothing sent or asked for again is in it twice.
     pub bytes_under_way: AtomicU64,
+    /// Requests that wait now to be sent again, each refused alone: the service has the others go on.
+    pub waiting: AtomicU64,
     retries: [AtomicU64; RETRY_CAUSES.len()],
     latency: [AtomicU64; BUCKETS],
 }
@@ -50,6 +52,7 @@ impl Default for Stats {
             bytes_received: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
             bytes_under_way: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
             retries: [const { AtomicU64::new(0) }; RETRY_CAUSES.len()],
             latency: [const { AtomicU64::new(0) }; BUCKETS],
         }
@@ -73,9 +76,13 @@ impl Stats {
     }
 
     /// Counts a request as under way until what it gives is dropped.
-    pub(crate) fn under_way(&self) -> UnderWay<'_> {
-        self.in_flight.fetch_add(1, Relaxed);
-        UnderWay(self)
+    pub(crate) fn under_way(&self) -> Among<'_> {
+        Among::new(&self.in_flight)
+    }
+
+    /// Counts a request as waiting until what it gives is dropped.
+    pub(crate) fn waits(&self) -> Among<'_> {
+        Among::new(&self.waiting)
     }
 
     /// Counts an answered request that took this long from first byte out to head in.
@@ -125,13 +132,20 @@ fn edge(bucket: usize) -> Duration {
     Duration::from_secs_f64(2f64.powf(bucket as f64 / 4.0) / 1000.0)
 }
 
-/// A request that is under way; see [`Stats::under_way`].
+/// A request that is counted for as long as this lives; see [`Stats::under_way`].
 #[derive(Debug)]
-pub(crate) struct UnderWay<'a>(&'a Stats);
+pub(crate) struct Among<'a>(&'a AtomicU64);
 
-impl Drop for UnderWay<'_> {
+impl<'a> Among<'a> {
+    fn new(count: &'a AtomicU64) -> Self {
+        count.fetch_add(1, Relaxed);
+        Among(count)
+    }
+}
+
+impl Drop for Among<'_> {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Relaxed);
+        self.0.fetch_sub(1, Relaxed);
     }
 }
 

@@ -101,7 +101,9 @@ impl Lanes {
         let mut tasks = JoinSet::new();
         tasks.spawn(listing);
         let mut lanes = Lanes { shared, tasks, tuner, started, ticks };
-        lanes.set(lanes.tuner.as_ref().map_or(most, Tuner::lanes));
+        let first = lanes.tuner.as_ref().map_or(most, Tuner::lanes);
+        lanes.shared.progress.lanes(first);
+        lanes.set(first);
         lanes
     }
 
@@ -124,20 +126,23 @@ impl Lanes {
     fn tune(&mut self) {
         let sample = self.sample();
         let Some(tuner) = &mut self.tuner else { return };
+        let before = tuner.lanes();
         let wish = tuner.take(sample);
         if wish.recount {
             self.shared.load.round.fetch_add(1, Relaxed);
         }
-        if wish.lanes != self.shared.load.wish.load(Relaxed) {
+        if wish.lanes != before {
             tracing::info!(lanes = wish.lanes, "the number of requests in flight changes");
-            self.set(wish.lanes);
+            self.shared.progress.lanes(wish.lanes);
         }
+        // What waits to be sent again is not in flight, but has its lane wait with it.
+        self.set(wish.lanes.saturating_add(sample.waiting).min(self.shared.job.tuning.lanes.get()));
     }
 
+    /// Has so many lanes run.
     fn set(&mut self, wish: usize) {
         let load = &self.shared.load;
         load.wish.store(wish, Relaxed);
-        self.shared.progress.lanes(wish);
         while load.live.load(Relaxed) < wish {
             load.live.fetch_add(1, Relaxed);
             self.tasks.spawn(lane(Arc::clone(&self.shared)));
@@ -147,8 +152,8 @@ impl Lanes {
     fn sample(&self) -> Sample {
         let Shared { load, job, progress, budget, .. } = &*self.shared;
         let bytes = progress.snapshot().bytes_sent;
-        let Flow { moved, pushed_back } =
-            job.sink.flow().or_else(|| job.source.flow()).unwrap_or(Flow { moved: bytes, pushed_back: 0 });
+        let flow = job.sink.flow().or_else(|| job.source.flow());
+        let Flow { moved, pushed_back, waiting } = flow.unwrap_or(Flow { moved: bytes, ..Flow::default() });
         Sample {
             at: self.started.elapsed(),
             moved,
@@ -158,6 +163,7 @@ impl Lanes {
             counted: load.counted.load(Relaxed),
             counted_time: Duration::from_nanos(load.counted_nanos.load(Relaxed)),
             busy: load.busy.load(Relaxed),
+            waiting: usize::try_from(waiting).unwrap_or(usize::MAX),
             memory: budget.total(),
             memory_used: budget.total() - budget.free(),
         }

@@ -66,8 +66,9 @@ pub(super) struct Sample {
     /// Of the pieces ended, those begun since the last [`Wish::recount`], and the time they took.
     pub(super) counted: u64,
     pub(super) counted_time: Duration,
-    /// Lanes at work now.
+    /// Lanes at work now, and how many of them only wait to send something again.
     pub(super) busy: usize,
+    pub(super) waiting: usize,
     /// Memory there is for blocks, and what of it is taken now.
     pub(super) memory: u64,
     pub(super) memory_used: u64,
@@ -90,8 +91,8 @@ struct Reading {
     by_pieces: Option<f64>,
     /// From what has moved.
     by_moved: f64,
-    /// Lanes that were at work all the time.
-    busy: f64,
+    /// Lanes that were at work all the time, without those that waited to send something again.
+    at_work: f64,
 }
 
 impl Reading {
@@ -111,7 +112,7 @@ impl Reading {
 
     /// Whether there was work for all: otherwise the number of lanes says nothing.
     fn is_full(&self) -> bool {
-        self.busy >= 0.8 * real(self.lanes)
+        self.at_work >= 0.8 * real(self.lanes)
     }
 
     fn mean(self, other: Reading) -> Reading {
@@ -128,6 +129,7 @@ struct Trial {
     from: Option<Sample>,
     ticks: u32,
     busy: usize,
+    waiting: usize,
     /// Settling after a push-back: what is pushed back now was sent before.
     grace: bool,
 }
@@ -140,7 +142,7 @@ enum Seen {
 
 impl Trial {
     fn new(start: Sample) -> Trial {
-        Trial { start, from: None, ticks: 0, busy: 0, grace: false }
+        Trial { start, from: None, ticks: 0, busy: 0, waiting: 0, grace: false }
     }
 
     /// One that needs no settling.
@@ -172,6 +174,7 @@ impl Trial {
         };
         self.ticks += 1;
         self.busy += now.busy;
+        self.waiting += now.waiting.min(now.busy);
         let took = now.at.saturating_sub(from.at);
         let counted = now.counted.saturating_sub(from.counted);
         let enough = counted >= lanes_u64 * u64::from(patience) && took >= WINDOW.0 * patience;
@@ -180,11 +183,12 @@ impl Trial {
         }
         let done = real(now.done - self.start.done);
         let piece = REQUEST + if done > 0.0 { real(now.bytes - self.start.bytes) / done } else { 0.0 };
-        let busy = real(self.busy) / f64::from(self.ticks);
+        let mean = |sum: usize| real(sum) / f64::from(self.ticks);
+        let busy = mean(self.busy);
         let time = now.counted_time.saturating_sub(from.counted_time).as_secs_f64();
         let by_pieces = (counted * 2 >= lanes_u64 && time > 0.0).then(|| busy * real(counted) / time * piece);
         let moved = real(now.moved.saturating_sub(from.moved)) + real(now.done - from.done) * REQUEST;
-        Seen::Reading(Reading { lanes, by_pieces, by_moved: moved / took.as_secs_f64(), busy })
+        Seen::Reading(Reading { lanes, by_pieces, by_moved: moved / took.as_secs_f64(), at_work: mean(self.busy - self.waiting) })
     }
 }
 

@@ -83,6 +83,11 @@ struct Line {
     answers: Mutex<Option<Instant>>,
     /// More requests than that at a time are pushed back.
     knee: AtomicUsize,
+    /// One request in so many is refused alone, and waits so long before it is sent again.
+    refuses: Option<u64>,
+    refused_wait: Duration,
+    taken: AtomicU64,
+    waiting: AtomicU64,
     in_flight: AtomicUsize,
     moved: AtomicU64,
     pushed_back: AtomicU64,
@@ -98,6 +103,10 @@ impl Line {
             slices: Mutex::default(),
             answers: Mutex::default(),
             knee: AtomicUsize::new(usize::MAX),
+            refuses: None,
+            refused_wait: S,
+            taken: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
             in_flight: AtomicUsize::new(0),
             moved: AtomicU64::new(0),
             pushed_back: AtomicU64::new(0),
@@ -107,6 +116,13 @@ impl Line {
     /// Takes a request, as the client does: one pushed back is sent again after a while.
     async fn take(&self, len: u64) -> Receipt {
         for attempts in 1.. {
+            if self.refuses.is_some_and(|every| self.taken.fetch_add(1, Relaxed).is_multiple_of(every)) {
+                self.pushed_back.fetch_add(1, Relaxed);
+                self.waiting.fetch_add(1, Relaxed);
+                sleep(self.refused_wait).await;
+                self.waiting.fetch_sub(1, Relaxed);
+                continue;
+            }
             let over = self.in_flight.fetch_add(1, Relaxed) >= self.knee.load(Relaxed);
             for _ in 0..len.div_ceil(SLICE) {
                 let free = Instant::now() + SLICE_TAKES.mul_f64(f(len.min(SLICE)) / f(SLICE));
@@ -166,7 +182,11 @@ impl Sink for Line {
     }
 
     fn flow(&self) -> Option<Flow> {
-        Some(Flow { moved: self.moved.load(Relaxed), pushed_back: self.pushed_back.load(Relaxed) })
+        Some(Flow {
+            moved: self.moved.load(Relaxed),
+            pushed_back: self.pushed_back.load(Relaxed),
+            waiting: self.waiting.load(Relaxed),
+        })
     }
 
     fn describe(&self, target: &str) -> String {
@@ -271,6 +291,31 @@ async fn it_keeps_below_what_the_service_pushes_back() {
         assert!(found >= 1800, "{found} of 2000 after the service has recovered");
     })
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn others_go_in_place_of_what_waits_to_be_sent_again() {
+    for (most, wanted) in [(MOST, 0.95), (16, 0.0)] {
+        let mut line = Line::new(20 * MS);
+        line.refuses = Some(40);
+        let line = Arc::new(line);
+        let tuning = Tuning { lanes: NonZeroUsize::new(most).unwrap(), ..tuned() };
+        over(&line, Load::Small, tuning, async |progress| {
+            let (mut looks, mut in_flight, mut waited) = (0, 0.0, 0);
+            for _ in 0..150 {
+                sleep(20 * MS).await;
+                let waiting = usize::try_from(line.waiting.load(Relaxed)).unwrap();
+                let on_line = line.in_flight.load(Relaxed);
+                assert!(on_line + waiting <= most, "{on_line} + {waiting}");
+                looks += 1;
+                in_flight += f(on_line as u64) / f(progress.snapshot().lanes as u64);
+                waited = waited.max(waiting);
+            }
+            assert!(waited >= 10, "{waited}");
+            assert!(in_flight / f64::from(looks) >= wanted, "{in_flight} of {looks}");
+        })
+        .await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

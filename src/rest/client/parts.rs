@@ -8,7 +8,6 @@ use crate::rest::answer::{self, Asked, Verdict};
 use crate::rest::auth::Head;
 use crate::rest::date;
 use crate::rest::request::{Request, Response};
-use crate::rest::retry;
 use crate::rest::stats::RetryCause;
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use std::time::{Duration, SystemTime};
@@ -118,12 +117,12 @@ impl Patience {
         let inner = &*client.0;
         self.failures += 1;
         let failing_for = self.failing_since.get_or_insert_with(Instant::now).elapsed();
-        let wait = retry::delay(self.failures, hint).max(inner.brake.left());
-        if inner.is_hopeless(self.failures, failing_for, wait, hint) {
+        let wait = inner.brake.delay(self.failures, cause, hint);
+        if inner.is_hopeless(self.failures, failing_for, wait.time, hint) {
             return false;
         }
         inner.config.stats.retried(cause);
-        tokio::time::sleep(wait).await;
+        inner.wait(wait).await;
         true
     }
 }
