@@ -205,6 +205,11 @@ impl Body<'_> {
         self.remaining
     }
 
+    /// Whether all that is still to come has been received with the head.
+    pub(crate) fn is_here(&self) -> bool {
+        self.remaining <= self.conn.buffer.len() as u64
+    }
+
     /// What disturbs this request.
     pub(crate) fn faults(&self) -> Option<&Interference> {
         self.faults.as_deref()

@@ -29,7 +29,7 @@ fn push<const BASE: u64>(out: &mut String, mut value: u64, width: usize, alphabe
         digits[at] = usize::try_from(value % BASE).map_or(b'0', |digit| alphabet[digit]);
         value /= BASE;
     }
-    out.extend(digits[at.min(first)..].iter().copied().map(char::from));
+    out.push_str(std::str::from_utf8(&digits[at.min(first)..]).unwrap_or_default());
 }
 
 #[cfg(test)]

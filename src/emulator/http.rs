@@ -57,21 +57,24 @@ impl Query {
 }
 
 /// Header fields in the order they came, in one text: two allocations, whatever their number. There are a dozen, so that looking
-/// one up by going through them costs less than hashing its name.
+/// one up by going through them costs less than hashing its name; most that are asked for are not there, which the lengths tell.
 #[derive(Debug, Clone)]
 pub(crate) struct Headers {
     /// Names and values, one after the other.
     text: Vec<u8>,
     /// Where each name and its value end.
     ends: Vec<(usize, usize)>,
+    /// A bit for each length, modulo 64, that a name has.
+    lengths: u64,
 }
 
 impl Headers {
     fn with_capacity(bytes: usize, count: usize) -> Self {
-        Headers { text: Vec::with_capacity(bytes), ends: Vec::with_capacity(count) }
+        Headers { text: Vec::with_capacity(bytes), ends: Vec::with_capacity(count), lengths: 0 }
     }
 
     fn push(&mut self, name: &str, value: &[u8]) {
+        self.lengths |= 1 << (name.len() % 64);
         self.text.extend_from_slice(name.as_bytes());
         let name = self.text.len();
         self.text.extend_from_slice(value);
@@ -94,7 +97,7 @@ impl Headers {
 
     /// The first of them.
     pub(crate) fn get(&self, name: &str) -> Option<&[u8]> {
-        self.all(name).next()
+        if self.lengths & 1 << (name.len() % 64) == 0 { None } else { self.all(name).next() }
     }
 
     /// As a map, for signing. What it could not hold has been refused when the head was parsed.

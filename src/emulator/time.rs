@@ -100,7 +100,11 @@ pub(crate) fn parse_iso(text: &str) -> Option<Ticks> {
 }
 
 fn number(digits: &str) -> Option<u64> {
-    (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok()).flatten()
+    let more = |sum: u64, digit: u8| match digit {
+        b'0'..=b'9' => sum.checked_mul(10)?.checked_add(u64::from(digit - b'0')),
+        _ => None,
+    };
+    if digits.is_empty() { None } else { digits.bytes().try_fold(0, more) }
 }
 
 fn assemble([year, month, day, h, m, s]: [u64; 6], fraction: u64) -> Option<Ticks> {

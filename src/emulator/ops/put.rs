@@ -73,13 +73,18 @@ pub(crate) async fn put_blob(ctx: &Ctx<'_>, body: &mut Body<'_>) -> Outcome {
     }
     let container = ctx.open()?;
     let check = |held: &Held<'_>| may_replace(ctx, held, &guards, kind);
-    check(&container.hold(ctx.model, &ctx.account.name)?)?;
+    // Nobody shall send in vain what can be refused before.
+    if !body.is_here() {
+        check(&container.hold(ctx.model, &ctx.account.name)?)?;
+    }
 
     let mut wanted = declared.wanted(ctx);
     // The service stores an MD5 of what Put Blob brings, whether one was sent or not.
     wanted.md5 |= stored_md5.is_some() || (kind == Kind::Block && !ctx.model.store.discards());
     wanted.crc64 |= kind == Kind::Block && ctx.since("2019-02-02");
     let got = ctx.model.store.receive(body, wanted).await.map_err(|error| received(&error))?;
+    let mut held = container.hold(ctx.model, &ctx.account.name)?;
+    check(&held)?;
     declared.verify(got.md5, got.crc64)?;
     if let (Some(stored), Some(actual)) = (stored_md5, got.md5)
         && stored != actual
@@ -88,8 +93,6 @@ pub(crate) async fn put_blob(ctx: &Ctx<'_>, body: &mut Body<'_>) -> Outcome {
         return Err(md5_mismatch(&stored, &actual));
     }
 
-    let mut held = container.hold(ctx.model, &ctx.account.name)?;
-    check(&held)?;
     let is_block = empty.is_none();
     let content = empty.unwrap_or(Content::Whole(got.payload));
     let md5 = if is_block { got.md5 } else { stored_md5 };
