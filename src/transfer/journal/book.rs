@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 const REASONS: usize = 1000;
 const OTHER: &str = "another cause";
 
+/// Rows put in by one statement: most of what a row alone costs is beginning and ending its statement.
+const ROWS: usize = 32;
+
 /// Bits of a transfer's key below its job's number.
 pub(super) const BITS: u32 = 32;
 
@@ -128,44 +131,55 @@ impl Book {
     }
 
     fn insert(&mut self, batch: &Batch) -> rusqlite::Result<()> {
-        let mut insert = self.connection.prepare_cached(
-            "INSERT INTO transfer (n, form, source, target, outcome, reason, queued, started, finished, modified, bytes, blocks, retries) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-        )?;
         let (mut counts, mut bytes) = ([0u32; 3], 0u64);
-        for entry in batch.entries() {
-            let record = entry.record;
-            let (form, source, target) = shortened(self.roots.as_ref(), &entry);
-            let reason = match entry.reason {
-                "" => None,
-                text => Some(number(&self.connection, &mut self.reasons, self.job, text)?),
-            };
-            let begun = record.started.unwrap_or(record.queued);
-            insert.execute(params![
-                (self.job << BITS) + self.next,
-                form,
-                source,
-                target,
-                record.ended.code(),
-                reason,
-                record.queued.saturating_sub(self.started),
-                record.started.map(|started| since(record.queued, started)),
-                since(begun, record.finished),
-                record.modified,
-                record.bytes.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX)),
-                record.blocks,
-                record.retries,
-            ])?;
-            self.next += 1;
-            let count = match record.ended {
-                Ended::Done => {
-                    bytes += record.bytes.unwrap_or(0);
-                    0
+        let mut entries = batch.entries();
+        for (rows, times) in [(ROWS, batch.len() / ROWS), (1, batch.len() % ROWS)] {
+            if times == 0 {
+                continue;
+            }
+            let mut insert = self.connection.prepare_cached(&insertion(rows))?;
+            for _ in 0..times {
+                let mut column = 0;
+                for entry in entries.by_ref().take(rows) {
+                    let record = entry.record;
+                    let (form, source, target) = shortened(self.roots.as_ref(), &entry);
+                    let reason = match entry.reason {
+                        "" => None,
+                        text => Some(number(&self.connection, &mut self.reasons, self.job, text)?),
+                    };
+                    let begun = record.started.unwrap_or(record.queued);
+                    let row = params![
+                        (self.job << BITS) + self.next,
+                        form,
+                        source,
+                        target,
+                        record.ended.code(),
+                        reason,
+                        record.queued.saturating_sub(self.started),
+                        record.started.map(|started| since(record.queued, started)),
+                        since(begun, record.finished),
+                        record.modified,
+                        record.bytes.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX)),
+                        record.blocks,
+                        record.retries,
+                    ];
+                    for value in row {
+                        column += 1;
+                        insert.raw_bind_parameter(column, value)?;
+                    }
+                    self.next += 1;
+                    let count = match record.ended {
+                        Ended::Done => {
+                            bytes += record.bytes.unwrap_or(0);
+                            0
+                        }
+                        Ended::Failed => 1,
+                        Ended::Skipped => 2,
+                    };
+                    counts[count] += 1;
                 }
-                Ended::Failed => 1,
-                Ended::Skipped => 2,
-            };
-            counts[count] += 1;
+                insert.raw_execute()?;
+            }
         }
         self.connection
             .prepare_cached(
@@ -216,6 +230,17 @@ impl Book {
 /// Keys of a job's transfers, first and last.
 pub(super) fn keys(job: i64) -> (i64, i64) {
     (job << BITS, ((job + 1) << BITS) - 1)
+}
+
+/// The statement that puts so many transfers in. What it cannot do undoes the whole transaction, as [`Book::write`] would, so that
+/// SQLite need not keep the pages as they were before each statement.
+fn insertion(rows: usize) -> String {
+    const ROW: &str = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    format!(
+        "INSERT OR ROLLBACK INTO transfer \
+         (n, form, source, target, outcome, reason, queued, started, finished, modified, bytes, blocks, retries) VALUES {}",
+        vec![ROW; rows].join(", ")
+    )
 }
 
 /// The number of a cause, entered if it is new.

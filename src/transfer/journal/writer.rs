@@ -376,6 +376,37 @@ mod tests {
     }
 
     #[test]
+    fn each_of_many_records_keeps_its_own_figures() {
+        let dir = tempfile::tempdir().unwrap();
+        let (journal, said) = start(dir.path(), Keep::default(), new(ID));
+        let error = Error::new(Kind::Name, "cannot store it");
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_323_046 + seconds);
+        let expected: Vec<Transfer> = (0..199)
+            .map(|i| Transfer {
+                source: format!("./d/{i}"),
+                target: (i % 3 > 0).then(|| format!("{}d/{i}", if i % 5 == 0 { "other/" } else { "" })),
+                ended: if i % 7 == 0 { Ended::Failed } else { Ended::Done },
+                reason: (i % 7 == 0).then(|| "Name".to_owned()),
+                queued: at(i),
+                started: (i % 2 == 0).then(|| at(2 * i)),
+                finished: at(3 * i),
+                modified: (i % 4 > 0).then(|| at(5 * i)),
+                bytes: (i % 6 > 0 || i % 7 > 0).then_some(i),
+                blocks: u32::try_from(i).unwrap(),
+                retries: u32::try_from(i / 2).unwrap(),
+            })
+            .collect();
+        for t in &expected {
+            let (bytes, facts) = (t.bytes.unwrap_or_default(), Some(Facts { len: t.bytes, modified: t.modified }));
+            let outcome = if t.ended == Ended::Done { Outcome::Done { bytes } } else { Outcome::Failed(&error) };
+            let course = Course { queued: t.queued, started: t.started, facts, blocks: t.blocks, retries: t.retries };
+            journal.ended(Event { source: &t.source, target: t.target.as_deref(), outcome, course, finished: t.finished });
+        }
+        assert!(journal.end(ending("CompletedWithErrors", 199, 170, 29, 0)), "{said:?}");
+        assert_eq!(transfers(&Store::open(dir.path()).unwrap().unwrap(), None), expected);
+    }
+
+    #[test]
     fn a_running_job_is_left_alone_and_a_dead_one_is_taken_up_under_its_id() {
         let dir = tempfile::tempdir().unwrap();
         let (journal, _) = start(dir.path(), Keep::default(), new(ID));
