@@ -71,6 +71,10 @@ const VERSION_1: &str = "
 /// How long another process may hold the lock for writing. Transactions are short; a second job prunes at most.
 const BUSY: Duration = Duration::from_secs(5);
 
+/// Memory for pages of the file while it is written, instead of SQLite's 2 MiB, as `cache_size` has it: rows go to its end, and
+/// what lies before is not read again. A transaction that changes more is written in parts.
+const CACHE_KIB: i32 = -512;
+
 /// The file in the state folder.
 pub(super) fn file(folder: &Path) -> PathBuf {
     folder.join("jobs.sqlite")
@@ -126,6 +130,7 @@ fn open(file: &Path, bytes: u64, steps: &[&str]) -> Result<Connection> {
         let page: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0)).map_err(&failed)?;
         let pages = i64::try_from(bytes).unwrap_or(i64::MAX) / page.max(1);
         connection.pragma_update(None, "max_page_count", pages).map_err(&failed)?;
+        connection.pragma_update(None, "cache_size", CACHE_KIB).map_err(&failed)?;
     }
     bring_up_to_date(&mut connection, file, steps)?;
     connection.set_prepared_statement_cache_capacity(32);
