@@ -137,7 +137,7 @@ impl Asked<'_> {
             account: &self.account.name,
             path: &head.path,
             query: head.query.parameters(),
-            headers: &head.headers.to_map(),
+            headers: &head.headers.to_list(),
             version: self.version,
         };
         let string = match scheme {

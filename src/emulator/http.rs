@@ -2,7 +2,8 @@
 
 use super::digits::decimal;
 use super::payload::Piece;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use crate::rest::headers::HeaderList;
+use http::{HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
@@ -100,14 +101,10 @@ impl Headers {
         if self.lengths & 1 << (name.len() % 64) == 0 { None } else { self.all(name).next() }
     }
 
-    /// As a map, for signing. What it could not hold has been refused when the head was parsed.
-    pub(crate) fn to_map(&self) -> HeaderMap {
+    /// As a list, for signing. What it could not hold has been refused when the head was parsed.
+    pub(crate) fn to_list(&self) -> HeaderList {
         let field = |(name, value)| Some((HeaderName::from_bytes(name).ok()?, HeaderValue::from_bytes(value).ok()?));
-        let mut map = HeaderMap::with_capacity(self.ends.len());
-        self.iter().filter_map(field).for_each(|(name, value)| {
-            map.append(name, value);
-        });
-        map
+        self.iter().filter_map(field).collect()
     }
 }
 

@@ -327,7 +327,7 @@ impl Inner {
             return self.accepted(request, op, story, response, whole);
         }
         let facts = answer::facts(&response, SystemTime::now());
-        let names_source = request.headers.contains_key(from_url::COPY_SOURCE);
+        let names_source = request.headers.contains(from_url::COPY_SOURCE);
         let of_source = names_source.then(|| from_url::verdict(&facts, self.fetched.load(Relaxed), story.failures)).flatten();
         let of_answer = || answer::judge(response.status, facts.code.as_deref(), facts.detail("HeaderName"), asked);
         match of_source.unwrap_or_else(of_answer) {
@@ -370,7 +370,7 @@ impl Inner {
                 "something that is not Azure Storage answered: a proxy, a login page of the network, or another server on this port",
             ));
         }
-        if request.headers.contains_key(from_url::COPY_SOURCE) {
+        if request.headers.contains(from_url::COPY_SOURCE) {
             self.fetched.store(true, Relaxed);
         }
         let theirs = response.headers.bytes(X_MS_CONTENT_CRC64.as_str());

@@ -15,11 +15,12 @@ use crate::error::{Error, Kind, Result};
 use crate::rest::auth::Need;
 use crate::rest::blob::{Blob, BlobProperties};
 use crate::rest::client::Op;
+use crate::rest::headers::HeaderList;
 use crate::rest::model::blocks::committed_list_xml;
 use crate::rest::model::{BlockList, BlockListType};
 use crate::rest::properties;
+use http::Method;
 use http::header::{HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
-use http::{HeaderMap, Method};
 
 const COMMIT_AGAIN: Op = Op { conditional: true, ..Op::new("commit again the blocks of", Need::WRITE_TAGGED) };
 const DROP: Op = Op { conditional: true, ..Op::new("drop the uncommitted blocks of", Need::DELETE) };
@@ -106,7 +107,7 @@ fn advise(error: Error, right: &str) -> Error {
     }
 }
 
-fn copy(there: &BlobProperties, name: &'static str, headers: &mut HeaderMap) {
+fn copy(there: &BlobProperties, name: &'static str, headers: &mut HeaderList) {
     if let Some(value) = there.get(name).and_then(|value| HeaderValue::from_str(value).ok()) {
         headers.insert(HeaderName::from_static(name), value);
     }

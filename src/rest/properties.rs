@@ -5,10 +5,11 @@ use crate::attributes::{Attributes, Replace};
 use crate::chunks::Chunks;
 use crate::error::{Error, Kind, Result};
 use crate::rest::date;
+use crate::rest::headers::HeaderList;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::header::{self, HeaderName, HeaderValue};
 use md5::{Digest as _, Md5};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::time::Duration;
@@ -25,7 +26,7 @@ const MAX_TAG_VALUE: usize = 256;
 ///
 /// # Errors
 /// `Usage`.
-pub fn apply(attributes: &Attributes, replace: Replace, headers: &mut HeaderMap) -> Result<()> {
+pub fn apply(attributes: &Attributes, replace: Replace, headers: &mut HeaderList) -> Result<()> {
     let plain = [
         ("x-ms-blob-content-type", &attributes.content_type),
         ("x-ms-blob-content-encoding", &attributes.content_encoding),
@@ -131,7 +132,7 @@ pub fn check(attributes: &Attributes) -> Result<()> {
         return Err(refused(format!("the metadata has {size} bytes, and {MAX_METADATA} are allowed")));
     }
     check_tags(&attributes.tags)?;
-    apply(attributes, Replace::Always, &mut HeaderMap::new())
+    apply(attributes, Replace::Always, &mut HeaderList::default())
 }
 
 fn check_tags(tags: &[(String, String)]) -> Result<()> {
@@ -249,7 +250,7 @@ mod tests {
             tier: Some("Smart".into()),
         };
         check(&attributes).unwrap();
-        let mut headers = HeaderMap::new();
+        let mut headers = HeaderList::default();
         apply(&attributes, Replace::Never, &mut headers).unwrap();
         let mut got: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.to_str().unwrap())).collect();
         got.sort_unstable();
@@ -273,15 +274,15 @@ mod tests {
 
     #[test]
     fn older_than_is_unmodified_since_the_last_second_before() {
-        let mut headers = HeaderMap::new();
+        let mut headers = HeaderList::default();
         let moment = SystemTime::UNIX_EPOCH + Duration::from_secs(1_768_465_800);
         apply(&Attributes::default(), Replace::IfOlderThan(moment), &mut headers).unwrap();
-        assert_eq!(headers["if-unmodified-since"], "Thu, 15 Jan 2026 08:29:59 GMT");
+        assert_eq!(headers.get("if-unmodified-since").unwrap(), "Thu, 15 Jan 2026 08:29:59 GMT");
         let half_later = moment + Duration::from_millis(500);
         apply(&Attributes::default(), Replace::IfOlderThan(half_later), &mut headers).unwrap();
-        assert_eq!(headers["if-unmodified-since"], "Thu, 15 Jan 2026 08:30:00 GMT");
+        assert_eq!(headers.get("if-unmodified-since").unwrap(), "Thu, 15 Jan 2026 08:30:00 GMT");
         assert_eq!(headers.len(), 1);
-        headers.clear();
+        let mut headers = HeaderList::default();
         apply(&Attributes::default(), Replace::Always, &mut headers).unwrap();
         assert!(headers.is_empty());
     }

@@ -1,9 +1,9 @@
 //! One request to the service before it is signed, and one answer.
 
 use crate::chunks::Chunks;
-use crate::rest::headers::Headers;
+use crate::rest::headers::{HeaderList, Headers};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header::HeaderName};
+use http::{HeaderValue, Method, StatusCode, header::HeaderName};
 use std::time::Duration;
 
 /// A request in the form every operation builds and [`Client::send`](super::client::Client::send) takes. Replayable: the body
@@ -17,7 +17,7 @@ pub struct Request {
     /// Own query parameters, **not** encoded. A SAS is not among them: the credential appends it byte for byte.
     pub query: Vec<(&'static str, String)>,
     /// Own headers; date, version, request id, length and authorisation are added on each try.
-    pub headers: HeaderMap,
+    pub headers: HeaderList,
     /// Body; empty sends `Content-Length: 0` on PUT and POST.
     pub body: Chunks,
     /// CRC-64/NVME of the body, where it is to be checked: the client sends it in the form the service understands, and compares
@@ -56,7 +56,7 @@ impl Request {
             method,
             path: path.into(),
             query: Vec::new(),
-            headers: HeaderMap::new(),
+            headers: HeaderList::default(),
             body: Chunks::default(),
             crc64: None,
             summed_answer: false,

@@ -9,7 +9,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("rest", &["rest"]),
     ("endpoint", &["endpoint", "rest"]),
     ("transfer", &["transfer", "endpoint"]),
-    ("emulator", &["emulator", "rest::auth", "rest::model", "rest::location"]),
+    ("emulator", &["emulator", "rest::auth", "rest::model", "rest::location", "rest::headers"]),
     ("cli", &["cli", "transfer", "endpoint", "rest", "emulator"]),
 ];
 

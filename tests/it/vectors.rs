@@ -4,7 +4,8 @@
 use base64::Engine as _;
 use blobjet::rest::auth::sas::{self, Fields, Token, account_string_to_sign, canonical_resource, mint, service_string_to_sign};
 use blobjet::rest::auth::shared_key::{DEV_ACCOUNT, DEV_KEY, ToSign, decode_query, lite_string_to_sign, sign, string_to_sign};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use blobjet::rest::headers::HeaderList;
+use http::{HeaderName, HeaderValue};
 
 const VERSION: &str = "2025-11-05";
 const DATE: &str = "Thu, 15 Jan 2026 08:30:00 GMT";
@@ -14,8 +15,8 @@ fn key() -> Vec<u8> {
     base64::engine::general_purpose::STANDARD.decode(DEV_KEY).unwrap()
 }
 
-fn headers(own: &[(&str, &str)]) -> HeaderMap {
-    let mut map = HeaderMap::new();
+fn headers(own: &[(&str, &str)]) -> HeaderList {
+    let mut map = HeaderList::default();
     for (name, value) in own.iter().chain(&[("x-ms-date", DATE), ("x-ms-version", VERSION)]) {
         map.insert(HeaderName::try_from(*name).unwrap(), HeaderValue::from_str(value).unwrap());
     }

@@ -10,11 +10,12 @@ use blobjet::rest::auth::{Inputs, choose};
 use blobjet::rest::blob::{Blob, DeleteSnapshots};
 use blobjet::rest::client::{Check, Client, Config};
 use blobjet::rest::container::{Container, ListOptions, list_containers};
+use blobjet::rest::headers::HeaderList;
 use blobjet::rest::location::Location;
 use blobjet::rest::model::BlockListType;
 use blobjet::rest::stats::RETRY_CAUSES;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -84,7 +85,7 @@ async fn put_blob_is_one_signed_request_and_connections_are_used_again() {
 /// Signs again what arrived, with the functions that the vectors pin.
 fn expected_authorization(seen: &crate::script::Seen) -> String {
     let (path, query) = seen.target.split_once('?').unwrap_or((&seen.target, ""));
-    let mut headers = HeaderMap::new();
+    let mut headers = HeaderList::default();
     for (name, value) in &seen.headers {
         headers.insert(HeaderName::try_from(name).unwrap(), HeaderValue::from_str(value).unwrap());
     }

@@ -14,6 +14,7 @@ pub mod shared_key;
 
 use self::sas::Token;
 use crate::error::{Error, Kind as ErrorKind, Result};
+use crate::rest::headers::HeaderList;
 use crate::rest::location::Location;
 use crate::secret::Secret;
 pub use lend::Lending;
@@ -37,7 +38,7 @@ pub struct Head<'a> {
     /// Own parameters, not encoded.
     pub query: &'a [(&'static str, String)],
     /// Headers as on the wire; a credential adds to them.
-    pub headers: &'a mut http::HeaderMap,
+    pub headers: &'a mut HeaderList,
     /// What a credential adds to the query, byte for byte; empty at first.
     pub query_suffix: &'a mut String,
 }

@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn own_parameters_are_not_sent_twice() {
         let credential = SasCredential::new(Token::parse(&format!("Comp=list&{SIG}")).unwrap(), Scheme::Https);
-        let (mut headers, mut suffix) = (http::HeaderMap::new(), String::new());
+        let (mut headers, mut suffix) = (crate::rest::headers::HeaderList::default(), String::new());
         let query = [("comp", "block".to_owned())];
         let mut head =
             Head { method: "PUT", account: "a", path: "/c/b", query: &query, headers: &mut headers, query_suffix: &mut suffix };

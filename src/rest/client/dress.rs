@@ -5,6 +5,7 @@ use super::{Check, Inner};
 use crate::error::{Error, Kind, Result};
 use crate::rest::auth::Head;
 use crate::rest::body::{Cap, SendBody};
+use crate::rest::headers::HeaderList;
 use crate::rest::http1::RequestHead;
 use crate::rest::properties::{crc64_header, md5_header};
 use crate::rest::receive::Sum;
@@ -12,7 +13,7 @@ use crate::rest::request::Request;
 use crate::rest::transport::Lease;
 use crate::rest::{VERSION, date};
 use http::Method;
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::header::{self, HeaderName, HeaderValue};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::SystemTime;
@@ -66,23 +67,22 @@ pub(super) fn push_target(target: &mut String, request: &Request, suffix: &str) 
 impl Inner {
     /// Gives the connection the request, with what each try has anew: date, id, checksum, length, signature.
     pub(super) fn dress(&self, request: &Request, lease: &mut Lease, sums: &Sums) -> Result<()> {
-        // With room for all that follows: growing maps were a twentieth of the instructions a small file takes.
-        let mut headers = HeaderMap::with_capacity(request.headers.keys_len() + DRESS);
-        headers.extend(request.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
-        headers.insert(header::HOST, self.host.clone());
-        headers.insert(header::USER_AGENT, USER_AGENT);
-        headers.insert(X_MS_VERSION, HeaderValue::from_static(VERSION));
-        headers.insert(X_MS_DATE, date::now(SystemTime::now()));
-        headers.insert(X_MS_CLIENT_REQUEST_ID, self.request_id());
+        let mut headers = HeaderList::with_capacity(request.headers.len() + DRESS);
+        headers.append(header::HOST, self.host.clone());
+        request.headers.iter().for_each(|(name, value)| headers.append(name.clone(), value.clone()));
+        headers.append(header::USER_AGENT, USER_AGENT);
+        headers.append(X_MS_VERSION, HeaderValue::from_static(VERSION));
+        headers.append(X_MS_DATE, date::now(SystemTime::now()));
+        headers.append(X_MS_CLIENT_REQUEST_ID, self.request_id());
         let body_len = request.body.len();
         if body_len > 0 || request.method == Method::PUT || request.method == Method::POST {
-            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body_len));
+            headers.append(header::CONTENT_LENGTH, HeaderValue::from(body_len));
         }
         if let Some((name, value)) = &sums.sent {
-            headers.insert(name.clone(), value.clone());
+            headers.append(name.clone(), value.clone());
         }
         if let Some(sum) = sums.asked {
-            headers.insert(HeaderName::from_static(sum.asked_by()), HeaderValue::from_static("true"));
+            headers.append(HeaderName::from_static(sum.asked_by()), HeaderValue::from_static("true"));
         }
 
         let mut suffix = String::new();
@@ -102,7 +102,7 @@ impl Inner {
             target.push_str("http://");
             target.push_str(&self.location.authority());
             if let Some(value) = proxy.basic_auth() {
-                headers.insert(header::PROXY_AUTHORIZATION, value.clone());
+                headers.append(header::PROXY_AUTHORIZATION, value.clone());
             }
         }
         push_target(&mut target, request, &suffix);

@@ -9,7 +9,7 @@ use crate::rest::auth::Head;
 use crate::rest::date;
 use crate::rest::request::{Request, Response};
 use crate::rest::stats::RetryCause;
-use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
+use http::header::{CONTENT_LENGTH, HeaderValue};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
@@ -44,8 +44,7 @@ impl Client {
         let inner = &*self.0;
         let context = |error: Error| error.context(inner.doing(&request.path, op));
         inner.credential.ready().await.map_err(context)?;
-        let mut headers = HeaderMap::with_capacity(request.headers.keys_len() + 3);
-        headers.extend(request.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+        let mut headers = request.headers.clone();
         headers.insert(X_MS_DATE, date::now(SystemTime::now()));
         headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
         let mut suffix = String::new();
@@ -61,7 +60,7 @@ impl Client {
         let mut text = format!("{} ", request.method);
         push_target(&mut text, request, &suffix);
         text.push_str(" HTTP/1.1\r\n");
-        for (name, value) in &headers {
+        for (name, value) in headers.iter() {
             text.push_str(&format!("{name}: {}\r\n", String::from_utf8_lossy(value.as_bytes())));
         }
         Ok(text)

@@ -1,8 +1,8 @@
 //! Heads: of a request as it is written, of an answer as it is read (RFC 9112, sections 2 to 5).
 
 use super::framing::{Framing, Malformed};
-use crate::rest::headers::Headers;
-use http::{HeaderMap, StatusCode};
+use crate::rest::headers::{HeaderList, Headers};
+use http::StatusCode;
 
 /// Headers an answer has as a rule, at most: a blob with much metadata has more, up to [`MOST_HEADERS`].
 const HEADERS: usize = 64;
@@ -18,7 +18,7 @@ pub(crate) struct RequestHead<'a> {
     /// What stands behind it: path and query, or the whole URL for a proxy.
     pub(crate) target: &'a str,
     /// Headers.
-    pub(crate) headers: &'a HeaderMap,
+    pub(crate) headers: &'a HeaderList,
 }
 
 impl RequestHead<'_> {
@@ -35,7 +35,7 @@ impl RequestHead<'_> {
         put(b" ");
         put(self.target.as_bytes());
         put(b" HTTP/1.1\r\n");
-        for (name, value) in self.headers {
+        for (name, value) in self.headers.iter() {
             put(name.as_str().as_bytes());
             put(b": ");
             put(value.as_bytes());
@@ -123,6 +123,7 @@ fn what(error: httparse::Error) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderName;
 
     fn whole(text: &str) -> (AnswerHead, usize) {
         parse(text.as_bytes(), false).unwrap().unwrap()
@@ -130,9 +131,8 @@ mod tests {
 
     #[test]
     fn a_request_is_written_as_it_stands() {
-        let mut headers = HeaderMap::new();
-        headers.append("host", "a.test".parse().unwrap());
-        headers.append("x-ms-meta-a", "".parse().unwrap());
+        let line = |name, value: &str| (HeaderName::from_static(name), value.parse().unwrap());
+        let headers = [line("host", "a.test"), line("x-ms-meta-a", "")].into_iter().collect();
         let mut out = Vec::new();
         RequestHead { method: "PUT", target: "/c/b%20?comp=block", headers: &headers }.write(&mut out).unwrap();
         assert_eq!(out, b"PUT /c/b%20?comp=block HTTP/1.1\r\nhost: a.test\r\nx-ms-meta-a: \r\n\r\n");

@@ -9,7 +9,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use blobjet::rest::auth::sas::{Fields, account_string_to_sign, canonical_resource, service_string_to_sign};
 use blobjet::rest::auth::shared_key::{ToSign, sign, string_to_sign};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use blobjet::rest::headers::HeaderList;
+use http::{HeaderName, HeaderValue};
 use md5::Md5;
 use sha2::{Digest as _, Sha256};
 
@@ -216,7 +217,7 @@ impl Player<'_> {
     fn sign(&self, method: &str, path: &str, secondary: bool, query: &str, sent: &mut Vec<(String, String)>) {
         let date = jiff::Timestamp::try_from(self.server.clock.now()).expect("recordings are of this age");
         sent.push(("x-ms-date".to_owned(), date.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()));
-        let mut map = HeaderMap::new();
+        let mut map = HeaderList::default();
         for (name, value) in sent.iter() {
             let name = HeaderName::from_bytes(name.as_bytes()).expect("recorded names are names");
             map.append(name, HeaderValue::from_bytes(value.as_bytes()).expect("recorded values are values"));

@@ -4,7 +4,8 @@
 use blobjet::emulator::{Builder, Emulator};
 use blobjet::rest::auth::sas;
 use blobjet::rest::auth::shared_key::{self, ToSign};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use blobjet::rest::headers::HeaderList;
+use http::{HeaderName, HeaderValue};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
@@ -149,7 +150,7 @@ impl Service {
         }
         all.retain(|(name, _)| !headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)));
         all.extend(headers.iter().filter(|(_, value)| !value.is_empty()));
-        let mut map = HeaderMap::new();
+        let mut map = HeaderList::default();
         for (name, value) in &all {
             map.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap());
         }
