@@ -15,7 +15,7 @@ use crate::rest::connect::{Connector, Proxies};
 use crate::rest::from_url;
 use crate::rest::location::{Location, Scheme};
 use crate::rest::pace::Pace;
-use crate::rest::properties::crc64_header;
+use crate::rest::properties::crc64_text;
 use crate::rest::receive::{Incoming, Receive};
 use crate::rest::request::{Request, Response};
 use crate::rest::retry::{Brake, Wait};
@@ -374,7 +374,7 @@ impl Inner {
             self.fetched.store(true, Relaxed);
         }
         let theirs = response.headers.bytes(X_MS_CONTENT_CRC64.as_str());
-        let arrived = request.crc64.zip(theirs).is_none_or(|(ours, theirs)| *theirs == *crc64_header(ours).as_bytes());
+        let arrived = request.crc64.zip(theirs).is_none_or(|(ours, theirs)| *theirs == crc64_text(ours));
         if arrived && whole {
             return Ok(Outcome::Done(response));
         }

@@ -210,9 +210,14 @@ pub fn parse_tags(text: &str) -> Result<Vec<(String, String)>> {
 
 /// The value of `x-ms-content-crc64`: eight bytes, least significant first, in base64.
 pub fn crc64_header(crc64: u64) -> HeaderValue {
+    HeaderValue::from_bytes(&crc64_text(crc64)).expect("base64 is visible ASCII")
+}
+
+/// The same, to be compared with.
+pub(crate) fn crc64_text(crc64: u64) -> [u8; 12] {
     let mut out = [0; 12];
     BASE64.encode_slice(crc64.to_le_bytes(), &mut out).expect("8 bytes are 12 characters");
-    HeaderValue::from_bytes(&out).expect("base64 is visible ASCII")
+    out
 }
 
 /// The value of `Content-MD5` for a body.

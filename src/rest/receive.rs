@@ -6,11 +6,10 @@
 
 use crate::crc64::Crc64;
 use crate::error::Result;
-use crate::rest::properties::crc64_header;
+use crate::rest::properties::crc64_text;
 use crate::rest::request::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use http::HeaderValue;
 use md5::{Digest as _, Md5};
 
 /// Takes the body of a success as it comes. Called by the task that sends the request, one call after the other.
@@ -112,9 +111,9 @@ impl<'a> Incoming<'a> {
     pub(crate) fn is_whole(&mut self) -> bool {
         let ours = match std::mem::replace(&mut self.running, Running::None) {
             Running::None => return true,
-            Running::Crc64(crc64) => crc64_header(crc64.finish()),
-            Running::Md5(md5) => HeaderValue::try_from(BASE64.encode(md5.finalize())).expect("base64 is visible ASCII"),
+            Running::Crc64(crc64) => crc64_text(crc64.finish()).to_vec(),
+            Running::Md5(md5) => BASE64.encode(md5.finalize()).into_bytes(),
         };
-        self.told.as_ref().is_none_or(|told| *told == ours.as_bytes())
+        self.told.as_ref().is_none_or(|told| *told == ours)
     }
 }

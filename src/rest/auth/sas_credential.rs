@@ -18,13 +18,19 @@ pub struct SasCredential {
     /// Names of all its parameters, lower case.
     names: Vec<String>,
     scheme: Scheme,
+    /// When it begins to hold and when it ends, where it says so in a way that can be read.
+    starts: Option<SystemTime>,
+    expires: Option<SystemTime>,
 }
 
 impl SasCredential {
     /// For requests over this scheme.
     pub fn new(token: Token, scheme: Scheme) -> SasCredential {
         let names = token.query().into_iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
-        SasCredential { fields: token.fields(), token, names, scheme }
+        let fields = token.fields();
+        let time = |text: &Option<String>| text.as_deref().and_then(parse_time);
+        let (starts, expires) = (time(&fields.st), time(&fields.se));
+        SasCredential { fields, token, names, scheme, starts, expires }
     }
 }
 
@@ -70,7 +76,7 @@ impl Credential for SasCredential {
         let f = &self.fields;
         let past = |time: SystemTime, by: Duration| time.checked_add(by).is_none_or(|t| t <= now);
         if let Some(expiry) = &f.se
-            && parse_time(expiry).is_some_and(|time| past(time, Duration::ZERO))
+            && self.expires.is_some_and(|time| past(time, Duration::ZERO))
         {
             return Err(refused(
                 format!("the SAS expired at {expiry} (parameter se)"),
@@ -78,7 +84,7 @@ impl Credential for SasCredential {
             ));
         }
         if let Some(start) = &f.st
-            && parse_time(start).is_some_and(|time| now.checked_add(SKEW).is_some_and(|limit| time > limit))
+            && self.starts.is_some_and(|time| now.checked_add(SKEW).is_some_and(|limit| time > limit))
         {
             let advice = "wait, or make a SAS that starts earlier; and check this machine's clock";
             return Err(refused(format!("the SAS is not valid before {start} (parameter st)"), advice));
