@@ -13,12 +13,14 @@ use blobjet::rest::client::{Client, Op};
 use blobjet::rest::request::Request;
 use blobjet::secret::Secret;
 use http::Method;
+use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 /// What happens to the program once enough bytes are through.
 type Act = Box<dyn FnOnce(&mut Child) + Send>;
@@ -30,6 +32,8 @@ struct State {
     /// What is to happen, and after how many bytes.
     plan: Mutex<Option<(u64, Act)>>,
     child: Mutex<Option<Child>>,
+    /// Nothing passes until the program has said that it stops, or has ended.
+    held: watch::Sender<bool>,
 }
 
 /// Stands between the program and the service.
@@ -76,10 +80,16 @@ impl Relay {
             *place = Some(child);
             pipes
         };
-        let read = |mut pipe: Box<dyn std::io::Read + Send>| {
+        let read = |pipe: Box<dyn std::io::Read + Send>| {
+            let (mut pipe, state) = (BufReader::new(pipe), Arc::clone(&self.state));
             tokio::task::spawn_blocking(move || {
                 let mut text = String::new();
-                pipe.read_to_string(&mut text).unwrap();
+                while pipe.read_line(&mut text).unwrap() > 0 {
+                    if text.contains("stopping: ") {
+                        state.held.send_replace(false);
+                    }
+                }
+                state.held.send_replace(false);
                 text
             })
         };
@@ -110,6 +120,7 @@ async fn relay(mut near: TcpStream, target: u16, state: Arc<State>) {
             if let Some((_, act)) = due {
                 act(lock(&state.child).as_mut().unwrap());
             }
+            state.held.subscribe().wait_for(|held| !held).await.unwrap();
             if to_far.write_all(&buffer[..count]).await.is_err() {
                 return;
             }
@@ -267,7 +278,9 @@ async fn after_ctrl_c_the_same_command_sends_the_rest() {
     let data = pattern(usize::try_from(LARGE).unwrap());
     place.world.write("f.bin", &data);
     let to = format!("{}/f", place.url);
-    let interrupt: Act = Box::new(|child| {
+    let state = Arc::clone(&place.relay.state);
+    let interrupt: Act = Box::new(move |child| {
+        state.held.send_replace(true);
         std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     });
     let (ran, interrupted) = place.relay.run(&place.world, &copy("f.bin", &to), LARGE / 2, interrupt).await;
