@@ -15,7 +15,7 @@ pub(crate) struct SendingArgs {
     /// Requests in flight at a time (auto: as many as pay)
     #[arg(long, value_name = "N|auto", value_parser = concurrency, allow_negative_numbers = true, default_value = "auto", hide_default_value = true)]
     pub(crate) concurrency: Concurrency,
-    /// Most memory for data in flight, e.g. 256MiB (default: a block for each request, up to 1 GiB, a quarter of what is free and, where their number is found, 112 MiB a core)
+    /// Most memory for data in flight, e.g. 256MiB (default: a block for each request, up to 1 GiB, a quarter of what is free and, where their number is found, 256 MiB a core)
     #[arg(long, value_name = "SIZE", hide_short_help = true, allow_negative_numbers = true)]
     pub(crate) memory: Option<ByteCount>,
     /// Block size in MiB, e.g. 0.25 (default 8; downloads 4)

@@ -49,11 +49,14 @@ fn tuning_on(machine: &Machine, args: &SendingArgs, overwrite: Overwrite) -> Res
         None => {
             let spare = match args.concurrency {
                 Concurrency::Fixed(_) => machine.memory / 4,
-                Concurrency::Auto => (machine.memory / 4).min(auto_memory(machine.cores)),
+                Concurrency::Auto => (machine.memory / 4).min(blocks_a_core(machine.cores, MOST_BLOCKS)),
             };
             memory_for(tuning.lanes, tuning.block_size, spare).max(largest.saturating_mul(2))
         }
     };
+    if args.memory.is_none() {
+        tuning.memory_easy = blocks_a_core(machine.cores, EASY_BLOCKS);
+    }
     if largest > tuning.memory {
         return Err(usage(
             format!("one block of {} does not fit into --memory", ByteCount(largest)),
@@ -63,10 +66,15 @@ fn tuning_on(machine: &Machine, args: &SendingArgs, overwrite: Overwrite) -> Res
     Ok(tuning)
 }
 
-/// Block data in memory at most where the number of requests is found, bytes: 14 blocks of 8 MiB a core. So many keep a core busy
-/// with answers 100 ms late, and without a bound a noisy machine takes up to 97 blocks where 12 do as well.
-fn auto_memory(cores: NonZeroUsize) -> u64 {
-    u64::try_from(cores.get()).unwrap_or(u64::MAX).saturating_mul(14 * 8 * MIB)
+/// Block data in memory where the number of requests is found, blocks of 8 MiB a core: so many keep a core busy with answers that
+/// come 100 ms late ...
+const MOST_BLOCKS: u64 = 32;
+
+/// ... and so many do where they come at once. More only where it clearly pays.
+const EASY_BLOCKS: u64 = 14;
+
+fn blocks_a_core(cores: NonZeroUsize, blocks: u64) -> u64 {
+    u64::try_from(cores.get()).unwrap_or(u64::MAX).saturating_mul(blocks * 8 * MIB)
 }
 
 /// Which of the settings that may bend to the machine the user has given.
@@ -193,7 +201,8 @@ mod tests {
         let on = |machine: Machine, line| tuning_on(&machine, &args(line).sending, Overwrite::True).unwrap();
         let tuned = on(machine, "");
         let first = tuned.lanes_first.map(NonZeroUsize::get);
-        assert_eq!((first, tuned.lanes.get(), tuned.memory), (Some(12), 256, 224 << 20));
+        assert_eq!((first, tuned.lanes.get(), tuned.memory, tuned.memory_easy), (Some(12), 256, 512 << 20, 224 << 20));
+        assert_eq!(on(machine, "--memory 300MiB").memory_easy, u64::MAX);
         // More requests at a time mean more blocks in memory, unless that was said.
         assert_eq!(on(machine, "--concurrency 40").memory, 320 << 20);
         assert_eq!(on(machine, "--put-blob-size-mb=2000").memory, 4000 << 20);

@@ -7,7 +7,7 @@
 use crate::endpoint::Flow;
 use crate::error::{Error, Kind, Result};
 use crate::transfer::engine::{Shared, lane};
-use crate::transfer::tuner::{Sample, Tuner};
+use crate::transfer::tuner::{Count, Sample, Tuner};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
@@ -25,8 +25,9 @@ pub(super) struct Load {
     wish: AtomicUsize,
     busy: AtomicUsize,
     done: AtomicU64,
-    /// Changes when counting begins anew.
+    /// Changes when counting begins anew; odd while pieces that begin are counted.
     round: AtomicU64,
+    begun: AtomicU64,
     counted: AtomicU64,
     counted_nanos: AtomicU64,
 }
@@ -38,21 +39,43 @@ impl Load {
         self.live.fetch_update(Relaxed, Relaxed, |live| (live > wish).then(|| live - 1)).is_ok()
     }
 
+    /// Whoever tunes is the only one to call this.
+    fn count(&self, count: Count) {
+        let round = self.round.load(Relaxed);
+        let next = match count {
+            Count::Anew => open(round) + 2,
+            Count::Closed => open(round) - 1,
+        };
+        self.round.store(next, Relaxed);
+    }
+
     /// Does a piece of work, and counts it once it is done.
     pub(super) async fn work<T>(&self, piece: impl Future<Output = T>) -> T {
         let round = self.round.load(Relaxed);
+        let counts = is_open(round);
+        if counts {
+            self.begun.fetch_add(1, Relaxed);
+        }
         let busy = Busy::new(&self.busy);
         let started = Instant::now();
         let result = piece.await;
         drop(busy);
         self.done.fetch_add(1, Relaxed);
-        if round == self.round.load(Relaxed) {
+        if counts && round == open(self.round.load(Relaxed)) {
             let nanos = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
             self.counted.fetch_add(1, Relaxed);
             self.counted_nanos.fetch_add(nanos, Relaxed);
         }
         result
     }
+}
+
+fn open(round: u64) -> u64 {
+    round | 1
+}
+
+fn is_open(round: u64) -> bool {
+    round == open(round)
 }
 
 /// The end of a job whose lane came to no end of its own.
@@ -98,6 +121,7 @@ impl Lanes {
         let started = Instant::now();
         let mut ticks = interval_at(started + TICK, TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        shared.load.count(Count::Anew);
         let mut tasks = JoinSet::new();
         tasks.spawn(listing);
         let mut lanes = Lanes { shared, tasks, tuner, started, ticks };
@@ -128,8 +152,8 @@ impl Lanes {
         let Some(tuner) = &mut self.tuner else { return };
         let before = tuner.lanes();
         let wish = tuner.take(sample);
-        if wish.recount {
-            self.shared.load.round.fetch_add(1, Relaxed);
+        if let Some(count) = wish.count {
+            self.shared.load.count(count);
         }
         if wish.lanes != before {
             tracing::info!(lanes = wish.lanes, "the number of requests in flight changes");
@@ -160,11 +184,13 @@ impl Lanes {
             bytes,
             done: load.done.load(Relaxed),
             pushed_back,
+            begun: load.begun.load(Relaxed),
             counted: load.counted.load(Relaxed),
             counted_time: Duration::from_nanos(load.counted_nanos.load(Relaxed)),
             busy: load.busy.load(Relaxed),
             waiting: usize::try_from(waiting).unwrap_or(usize::MAX),
             memory: budget.total(),
+            memory_easy: budget.total().min(job.tuning.memory_easy),
             memory_used: budget.total() - budget.free(),
         }
     }

@@ -60,6 +60,8 @@ pub struct Tuning {
     pub lanes_first: Option<NonZeroUsize>,
     /// Block data in memory at most, bytes; mapped data counts.
     pub memory: u64,
+    /// What of it is to do where the number of requests is tuned, unless it clearly pays to take more.
+    pub memory_easy: u64,
     /// Whether the MD5 of the whole object is stored with it.
     pub put_md5: bool,
     /// What to do where something is there already.
@@ -102,6 +104,7 @@ impl Default for Tuning {
             lanes,
             lanes_first: None,
             memory: memory_for(lanes, block_size, u64::MAX),
+            memory_easy: u64::MAX,
             put_md5: false,
             overwrite: Overwrite::True,
             on_change: OnChange::Fail,

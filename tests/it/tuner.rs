@@ -15,6 +15,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, sleep_until};
 
 const MS: Duration = Duration::from_millis(1);
@@ -81,6 +82,8 @@ struct Line {
     answer_every: Duration,
     slices: Mutex<Option<Instant>>,
     answers: Mutex<Option<Instant>>,
+    /// Who waits for an answer, where not the first one is served next but any.
+    crowd: Option<Mutex<Vec<oneshot::Sender<()>>>>,
     /// More requests than that at a time are pushed back.
     knee: AtomicUsize,
     /// One request in so many is refused alone, and waits so long before it is sent again.
@@ -102,6 +105,7 @@ impl Line {
             answer_every: Duration::from_micros(1000),
             slices: Mutex::default(),
             answers: Mutex::default(),
+            crowd: None,
             knee: AtomicUsize::new(usize::MAX),
             refuses: None,
             refused_wait: S,
@@ -130,8 +134,14 @@ impl Line {
                 self.moved.fetch_add(len.min(SLICE), Relaxed);
             }
             sleep(self.delay).await;
-            if !over {
-                sleep_until(next(&self.answers, self.answer_every)).await;
+            match &self.crowd {
+                _ if over => {}
+                None => sleep_until(next(&self.answers, self.answer_every)).await,
+                Some(crowd) => {
+                    let (sender, answer) = oneshot::channel();
+                    crowd.lock().unwrap().push(sender);
+                    answer.await.unwrap();
+                }
             }
             self.in_flight.fetch_sub(1, Relaxed);
             if !over {
@@ -141,6 +151,21 @@ impl Line {
             sleep(200 * MS).await;
         }
         unreachable!("there is no last attempt")
+    }
+}
+
+/// Answers one of the crowd after the other, any of them, with so much time between two answers as `every` says for the moment.
+async fn serve_crowd(line: Arc<Line>, every: impl Fn(Duration) -> Duration) {
+    let (start, mut random) = (Instant::now(), 1u32);
+    loop {
+        sleep(every(start.elapsed())).await;
+        let mut crowd = line.crowd.as_ref().unwrap().lock().unwrap();
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        if !crowd.is_empty() {
+            let at = (random >> 8) as usize % crowd.len();
+            // Nobody may be there any more: the job was told to stop.
+            let _ = crowd.swap_remove(at).send(());
+        }
     }
 }
 
@@ -335,6 +360,45 @@ async fn what_was_found_is_kept_while_nothing_changes() {
     .await;
 }
 
+/// Requests at a time over six seconds, where a service answers as often as `every` says whatever their number.
+async fn lanes_of_no_use(every: impl Fn(Duration) -> Duration + Send + Sync + 'static) -> Vec<usize> {
+    let line = Arc::new(Line { crowd: Some(Mutex::default()), ..Line::new(Duration::ZERO) });
+    let serving = tokio::spawn(serve_crowd(Arc::clone(&line), every));
+    let seen = over(&line, Load::Small, tuned(), async |progress| lanes_over(progress, 6 * S).await).await;
+    serving.abort();
+    seen
+}
+
+#[tokio::test(start_paused = true)]
+async fn some_that_take_long_do_not_look_like_fewer() {
+    let seen = lanes_of_no_use(|_| MS).await;
+    assert!(seen.iter().all(|lanes| *lanes <= 24), "{seen:?}");
+    assert!(seen.last().is_some_and(|lanes| *lanes <= 12), "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_service_does_by_itself_is_not_taken_for_the_lanes_doing() {
+    // Up by a quarter of what it does at first, each half second, and in waves.
+    let faster = |since: Duration| MS.div_f64(1.0 + since.min(4 * S).as_secs_f64() / 2.0);
+    let waves = |since: Duration| if (since.as_millis() / 700).is_multiple_of(2) { MS } else { MS * 13 / 10 };
+    for seen in [lanes_of_no_use(faster).await, lanes_of_no_use(waves).await] {
+        assert!(seen.iter().all(|lanes| *lanes <= 24), "{seen:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_line_is_filled_within_a_second() {
+    for load in [Load::Large, Load::Small] {
+        let line = Arc::new(Line::new(100 * MS));
+        let (found, seen) = over(&line, load, tuned(), async |progress| {
+            let seen = lanes_over(progress, S).await;
+            (work(progress, load, S / 2).await * 2, seen)
+        })
+        .await;
+        assert!(found * 10 >= best(load) * 9, "{found} of {} with {seen:?}", best(load));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn no_more_requests_than_memory_has_room_for() {
     let line = Arc::new(Line::new(100 * MS));
@@ -343,6 +407,25 @@ async fn no_more_requests_than_memory_has_room_for() {
         let seen = lanes_over(progress, 5 * S).await;
         assert!(seen.iter().all(|lanes| *lanes <= 31), "{seen:?}");
         assert!(seen.iter().any(|lanes| *lanes >= 28), "{seen:?}");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_memory_is_taken_where_that_clearly_pays_and_nowhere_else() {
+    let tuning = Tuning { memory_easy: 30 * BLOCK, ..tuned() };
+    // 12 do a quarter of what the line gives, and 24 twice that.
+    let line = Arc::new(Line::new(100 * MS));
+    over(&line, Load::Large, tuning.clone(), async |progress| {
+        let seen = lanes_over(progress, 3 * S).await;
+        assert!(seen.last().is_some_and(|lanes| *lanes >= 44), "{seen:?}");
+    })
+    .await;
+    // 12 do three quarters, and 16 all of it.
+    let line = Arc::new(Line::new(10 * MS));
+    over(&line, Load::Large, tuning, async |progress| {
+        let seen = lanes_over(progress, 10 * S).await;
+        assert!(seen.iter().all(|lanes| *lanes <= 31), "{seen:?}");
     })
     .await;
 }
