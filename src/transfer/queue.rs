@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 
 /// Items waiting at most before the listing has to wait; what it finds at once comes on top (a walk 256, a page of blobs 5,000).
 /// It goes on when half of them are taken, which is well before the lanes have none: a walk is many times as fast as they are, and
-/// pages of a listing that is slower than they are never wait here. Each costs some 500 bytes, which 16,384 showed.
+/// of blobs the next pages are asked for while one waits here. Each costs some 500 bytes, which showed with 16,384 of them.
 const AHEAD: usize = 4096;
 
 /// One thing for a lane to do.
