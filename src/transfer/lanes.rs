@@ -7,7 +7,8 @@
 use crate::endpoint::Flow;
 use crate::error::{Error, Kind, Result};
 use crate::transfer::engine::{Shared, lane};
-use crate::transfer::tuner::{Count, Sample, Tuner};
+use crate::transfer::trial::Sample;
+use crate::transfer::tuner::{Count, Tuner};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;

@@ -24,4 +24,5 @@ mod staging;
 pub mod stop;
 mod stream;
 pub mod sweep;
+mod trial;
 mod tuner;
