@@ -2,8 +2,7 @@
 
 use super::digits::decimal;
 use super::payload::Piece;
-use crate::rest::headers::HeaderList;
-use http::{HeaderName, HeaderValue};
+use crate::rest::headers::Headers;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
@@ -57,57 +56,6 @@ impl Query {
     }
 }
 
-/// Header fields in the order they came, in one text: two allocations, whatever their number. There are a dozen, so that looking
-/// one up by going through them costs less than hashing its name; most that are asked for are not there, which the lengths tell.
-#[derive(Debug, Clone)]
-pub(crate) struct Headers {
-    /// Names and values, one after the other.
-    text: Vec<u8>,
-    /// Where each name and its value end.
-    ends: Vec<(usize, usize)>,
-    /// A bit for each length, modulo 64, that a name has.
-    lengths: u64,
-}
-
-impl Headers {
-    fn with_capacity(bytes: usize, count: usize) -> Self {
-        Headers { text: Vec::with_capacity(bytes), ends: Vec::with_capacity(count), lengths: 0 }
-    }
-
-    fn push(&mut self, name: &str, value: &[u8]) {
-        self.lengths |= 1 << (name.len() % 64);
-        self.text.extend_from_slice(name.as_bytes());
-        let name = self.text.len();
-        self.text.extend_from_slice(value);
-        self.ends.push((name, self.text.len()));
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let mut start = 0;
-        self.ends.iter().map(move |&(name, value)| {
-            let field = (&self.text[start..name], &self.text[name..value]);
-            start = value;
-            field
-        })
-    }
-
-    /// The values of this name, which is compared without case.
-    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &[u8]> {
-        self.iter().filter(move |(field, _)| field.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value)
-    }
-
-    /// The first of them.
-    pub(crate) fn get(&self, name: &str) -> Option<&[u8]> {
-        if self.lengths & 1 << (name.len() % 64) == 0 { None } else { self.all(name).next() }
-    }
-
-    /// As a list, for signing. What it could not hold has been refused when the head was parsed.
-    pub(crate) fn to_list(&self) -> HeaderList {
-        let field = |(name, value)| Some((HeaderName::from_bytes(name).ok()?, HeaderValue::from_bytes(value).ok()?));
-        self.iter().filter_map(field).collect()
-    }
-}
-
 /// How long the body says it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyLength {
@@ -139,7 +87,7 @@ impl Head {
             _ => target,
         };
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let mut headers = Headers::with_capacity(length, request.headers.len());
+        let mut headers = Headers::with_capacity(request.headers.len(), length);
         let mut metadata = Vec::new();
         for header in request.headers.iter() {
             if let Some((prefix, name)) = header.name.split_at_checked(META.len())
@@ -150,7 +98,7 @@ impl Head {
             headers.push(header.name, header.value);
         }
         let mut lengths = headers.all("content-length");
-        let length_of_body = match (headers.get("transfer-encoding"), lengths.next()) {
+        let length_of_body = match (headers.bytes("transfer-encoding"), lengths.next()) {
             (Some(_), _) => BodyLength::Chunked,
             (None, Some(value)) => BodyLength::Known(std::str::from_utf8(value).ok().and_then(plain_number).ok_or(())?),
             (None, None) => BodyLength::Absent,
@@ -159,12 +107,12 @@ impl Head {
             return Err(());
         }
         drop(lengths);
-        let connection = headers.get("connection").unwrap_or_default();
+        let connection = headers.bytes("connection").unwrap_or_default();
         let keep_alive = match request.version {
             Some(1) => !connection.eq_ignore_ascii_case(b"close"),
             _ => connection.eq_ignore_ascii_case(b"keep-alive"),
         };
-        let expect_continue = headers.get("expect").is_some_and(|v| v.eq_ignore_ascii_case(b"100-continue"));
+        let expect_continue = headers.bytes("expect").is_some_and(|v| v.eq_ignore_ascii_case(b"100-continue"));
         let head = Head {
             method: request.method.ok_or(())?.to_owned(),
             path: path.to_owned(),
@@ -181,7 +129,7 @@ impl Head {
 
     /// A header's value as text; one that is not visible ASCII counts as UTF-8, else as absent.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name).and_then(|v| std::str::from_utf8(v).ok()).map(str::trim)
+        self.headers.bytes(name).and_then(|v| std::str::from_utf8(v).ok()).map(str::trim)
     }
 
     /// A query parameter, decoded; the first of several. Names are compared without case.

@@ -299,7 +299,7 @@ fn check_common(head: &Head) -> Outcome<()> {
     {
         return Err(Failure::query("timeout", timeout, ""));
     }
-    if let Some(id) = head.headers.get("x-ms-client-request-id")
+    if let Some(id) = head.headers.bytes("x-ms-client-request-id")
         && (id.len() > 1024 || !id.iter().all(|b| (0x20..0x7f).contains(b)))
     {
         return Err(Failure::header("x-ms-client-request-id", ""));

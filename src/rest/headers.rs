@@ -1,5 +1,5 @@
-//! Headers of requests and of answers: lists, since there are a dozen of them and each is looked for once. Maps of names were a
-//! quarter of the instructions of a small file.
+//! Headers as they are sent and as they are received: lists, since there are a dozen of them and each is looked for once. Maps of
+//! names were a quarter of the instructions of a small file.
 
 use http::header::{HeaderName, HeaderValue};
 use std::fmt;
@@ -60,12 +60,15 @@ impl FromIterator<(HeaderName, HeaderValue)> for HeaderList {
     }
 }
 
-/// The headers of an answer in the order in which they came, names in lower case: two pieces of memory, and where in them they end.
+/// Headers that were received, in the order in which they came, names in lower case: two pieces of memory, and where in them they
+/// end. Most that are looked for are not there, which the lengths of the names tell.
 #[derive(Clone, Default)]
 pub struct Headers {
     names: String,
     values: Vec<u8>,
     ends: Vec<Ends>,
+    /// A bit for each length, modulo 64, that a name has.
+    lengths: u64,
 }
 
 /// Where a header's name and value end; they begin where those before them do.
@@ -79,11 +82,12 @@ impl Headers {
     /// Room for this many headers with so many bytes of values together.
     pub(crate) fn with_capacity(headers: usize, bytes: usize) -> Headers {
         let names = String::with_capacity(headers * 24);
-        Headers { names, values: Vec::with_capacity(bytes), ends: Vec::with_capacity(headers) }
+        Headers { names, values: Vec::with_capacity(bytes), ends: Vec::with_capacity(headers), lengths: 0 }
     }
 
     /// Adds one.
     pub(crate) fn push(&mut self, name: &str, value: &[u8]) {
+        self.lengths |= 1 << (name.len() % 64);
         let start = self.names.len();
         self.names.push_str(name);
         self.names[start..].make_ascii_lowercase();
@@ -108,7 +112,18 @@ impl Headers {
 
     /// The same, whatever it is made of.
     pub fn bytes(&self, name: &str) -> Option<&[u8]> {
-        self.iter().find(|(there, _)| *there == name).map(|(_, value)| value)
+        if self.lengths & 1 << (name.len() % 64) == 0 { None } else { self.all(name).next() }
+    }
+
+    /// The values of all headers with this name (in lower case).
+    pub fn all(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+        self.iter().filter(move |(there, _)| *there == name).map(|(_, value)| value)
+    }
+
+    /// The same headers as a list, for signing, without those that could not be sent.
+    pub(crate) fn to_list(&self) -> HeaderList {
+        let header = |(name, value): (&str, &[u8])| Some((name.parse().ok()?, HeaderValue::from_bytes(value).ok()?));
+        self.iter().filter_map(header).collect()
     }
 
     /// Whether there is one with this name (in lower case).

@@ -74,11 +74,10 @@ impl Framing {
     /// # Errors
     /// A length that is none or several, and an encoding that nobody asked for.
     pub(super) fn of(headers: &Headers, bodiless: bool) -> Result<Framing, Malformed> {
-        let values = |wanted: &'static str| headers.iter().filter(move |(name, _)| *name == wanted).map(|(_, value)| value);
         if bodiless {
             return Ok(Framing::Length(0));
         }
-        let mut encodings = values("transfer-encoding");
+        let mut encodings = headers.all("transfer-encoding");
         if let Some(encoding) = encodings.next() {
             let chunked = encoding.eq_ignore_ascii_case(b"chunked") && encodings.next().is_none();
             return if chunked {
@@ -88,7 +87,7 @@ impl Framing {
             };
         }
         // A list of the same length several times is allowed, be it in one header or in several.
-        let mut lengths = values("content-length").flat_map(|value| value.split(|byte| *byte == b','));
+        let mut lengths = headers.all("content-length").flat_map(|value| value.split(|byte| *byte == b','));
         let Some(first) = lengths.next() else { return Ok(Framing::UntilClose) };
         let first = length(first).ok_or(Malformed("the answer's Content-Length is no length"))?;
         if lengths.all(|other| length(other) == Some(first)) {

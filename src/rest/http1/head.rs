@@ -104,8 +104,9 @@ fn parse_with<'b>(bytes: &'b [u8], headless: bool, space: &mut [httparse::Header
 
 /// Whether the other side says that it closes the connection (RFC 9112, 9.6).
 fn closes(headers: &Headers) -> bool {
-    let mut values = headers.iter().filter(|(name, _)| *name == "connection").map(|(_, value)| value);
-    values.any(|value| value.split(|byte| *byte == b',').any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close")))
+    headers
+        .all("connection")
+        .any(|value| value.split(|byte| *byte == b',').any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close")))
 }
 
 fn what(error: httparse::Error) -> &'static str {
